@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
@@ -34,6 +35,18 @@ const SLOW = [
   'test/github/',
 ];
 
+/**
+ * What all random tests begin with: the same each time, so that no change fails for a reason that is older than itself.
+ * SIGNALBOX_SEED=random searches anew, and says with what; SIGNALBOX_SEED=NUMBER does the same again.
+ */
+function seedOfThisRun(): number {
+  const asked = process.env['SIGNALBOX_SEED'] ?? '1';
+  if (asked !== 'random') return Number(asked);
+  const seed = randomInt(2 ** 31);
+  console.log(`The random tests search anew: SIGNALBOX_SEED=${seed} does the same again.`);
+  return seed;
+}
+
 class SlowFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification): number => {
@@ -58,6 +71,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/build.ts'],
+    setupFiles: ['test/support/seed.ts'],
     reporters: ['default'],
     // Most tests wait for processes and leases more than they compute, so there are more of them than cores. A number,
     // because vitest takes more than 100 % for 100 %.
@@ -66,10 +80,11 @@ export default defineConfig({
     isolate: false,
     sequence: { sequencer: SlowFirst },
     // Nothing is measured here: on a busy machine everything takes longer, and is right all the same.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+    expect: { poll: { timeout: 300_000 } },
     env: {
+      SIGNALBOX_SEED: String(seedOfThisRun()),
       // What the command line keeps for its next start is kept here, and not with whoever runs the tests.
       XDG_CACHE_HOME: fileURLToPath(new URL('./.cache', import.meta.url)),
       // A server of etcd that may use several cores spends a quarter of its time looking for work on the others.

@@ -5,16 +5,21 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { identify, type ProcessIdentity, thisProcess } from './process.ts';
 import { Vigil } from './vigil.ts';
 
-/** The processes of whose files in /proc we have one open. */
-function opened(): string[] {
+/** Our open files in /proc that tell whether a process is there: the descriptor, and which process. */
+function files(): readonly (readonly [fd: string, pid: string])[] {
   return readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
-      return /^\/proc\/(\d+)\/statm$/.exec(readlinkSync(`/proc/self/fd/${fd}`))?.[1] ?? [];
+      const pid = /^\/proc\/(\d+)\/statm$/.exec(readlinkSync(`/proc/self/fd/${fd}`))?.[1];
+      return pid === undefined ? [] : [[fd, pid] as const];
     } catch {
       return [];
     }
   });
 }
+
+/** Of those that other tests in this process have left open. */
+let before = new Set<string>();
+const opened = (): string[] => files().flatMap(([fd, pid]) => (before.has(fd) ? [] : pid));
 
 // Only Linux tells which process is which.
 describe.skipIf(!existsSync('/proc/self/statm'))('watching whether processes are still there', () => {
@@ -23,6 +28,7 @@ describe.skipIf(!existsSync('/proc/self/statm'))('watching whether processes are
   let identity: ProcessIdentity;
 
   beforeEach(async () => {
+    before = new Set(files().map(([fd]) => fd));
     vigil = new Vigil();
     child = spawn('sleep', ['60'], { stdio: 'ignore' });
     await once(child, 'spawn');

@@ -200,13 +200,11 @@ describe('one time limit', () => {
   it('ends a git that hangs on a FIFO, and what it started with it', async () => {
     const pids = join(repository.folder, 'pids');
     const env = shadowed(`sleep 1000 & echo $! >> '${pids}'; wait`);
-    await expect(gitAt(repository.root, env, 300).branch('main')).rejects.toThrow('git took longer than 300 ms');
+    await expect(gitAt(repository.root, env, 3000).branch('main')).rejects.toThrow('git took longer than 3000 ms');
     const sleeper = `/proc/${execFileSync('cat', [pids], { encoding: 'utf8' }).trim()}/stat`;
     // Killed, it may be a zombie for as long as nobody has waited for it.
     await expect
-      .poll(() => !existsSync(sleeper) || / Z /.test(execFileSync('cat', [sleeper], { encoding: 'utf8' })), {
-        timeout: 30_000,
-      })
+      .poll(() => !existsSync(sleeper) || / Z /.test(execFileSync('cat', [sleeper], { encoding: 'utf8' })))
       .toBe(true);
     rmSync(join(repository.root, '.git', 'HEAD'));
     fifo(repository.root, '.git', 'HEAD');

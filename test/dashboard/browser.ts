@@ -4,12 +4,16 @@ import { existsSync } from 'node:fs';
 import { open, type Signalbox } from 'signalbox';
 import type { GitHubBoard } from '../../src/server/github-board.ts';
 import { listen, type Listening, serverOf } from '../../src/server/index.ts';
+import { freePort } from '../support/ports.ts';
 
 export const CHROMIUM = '/usr/bin/chromium';
 /** Tests that need a browser are left out where there is none; scripts/packages.mjs says so, and CI refuses that. */
 export const hasBrowser = existsSync(CHROMIUM) && process.env['WITHOUT_SERVERS'] !== 'true';
 
 export const LOCAL = 'sbx_local_of-the-tests';
+
+/** Nothing is measured here: a busy machine may take its time. */
+const PATIENCE_MS = 180_000;
 
 export interface Viewport {
   readonly width: number;
@@ -21,7 +25,7 @@ export const PHONE: Viewport = { width: 390, height: 844 };
 
 export function launch(): Promise<Browser> {
   // Containers and root have no sandbox of their own; what is shown comes from the tests alone.
-  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'], timeout: PATIENCE_MS });
 }
 
 /** A server on a port of this machine, which can be stopped and started again on the same one. */
@@ -36,7 +40,7 @@ export class Site {
 
   static async on(url = 'memory:', github?: GitHubBoard): Promise<Site> {
     const box = await open(url);
-    return new Site(box, await serve(box, 0, github));
+    return new Site(box, await serve(box, await freePort(), github));
   }
 
   get url(): string {
@@ -98,6 +102,7 @@ export async function visit(
 ): Promise<{ page: Page; complaints: string[] }> {
   const { token = LOCAL, path = '/overview', theme = 'dark', viewport = WIDE } = visited;
   const context = await browser.newContext({ viewport, colorScheme: theme, reducedMotion: 'reduce' });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));

@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
   it('takes the token out of the address at once, keeps it for the tab alone, and shows nothing without one', async () => {
     const { page } = await visit(browser, site, { path: '/locks' });
     await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
-    expect(page.url()).toBe(`${site.url}/#/locks`);
+    await expect.poll(() => page.url()).toBe(`${site.url}/#/locks`);
     expect(await page.evaluate(() => [sessionStorage.length, localStorage.getItem('signalbox.token')])).toEqual([
       1,
       null,
@@ -71,13 +71,13 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await site.hold('keys-a', 'agent:1');
     const { page, complaints } = await visit(browser, site);
     await page.getByText('All clear').waitFor();
-    await page.keyboard.press('g');
-    await page.keyboard.press('l');
+    // One right after the other: the page waits a moment for the second.
+    await Promise.all([page.keyboard.press('g'), page.keyboard.press('l')]);
     await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
     await page.keyboard.press('f');
     await page.keyboard.type('keys-');
     await page.getByText('1 of').waitFor();
-    expect(page.url()).toBe(`${site.url}/#/locks?q=keys-`);
+    await expect.poll(() => page.url()).toBe(`${site.url}/#/locks?q=keys-`);
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
@@ -100,7 +100,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     const theme = (): Promise<string | undefined> => page.evaluate(() => document.documentElement.dataset['theme']);
     expect(await theme()).toBe('dark');
     await page.keyboard.press('d');
-    expect(await theme()).toBe('light');
+    await expect.poll(theme).toBe('light');
     expect(complaints).toEqual([]);
     await page.context().close();
   });

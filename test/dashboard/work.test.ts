@@ -61,7 +61,7 @@ async function runPipeline(): Promise<{ readonly running: Promise<unknown> }> {
     { id: 'release-7' },
   );
   const isBlocked = async (): Promise<boolean> => (await site.box.pipelines.show('release-7'))?.state === 'blocked';
-  await vi.waitUntil(isBlocked, { timeout: 60_000, interval: 50 });
+  await vi.waitUntil(isBlocked, { timeout: 300_000, interval: 50 });
   return { running };
 }
 
@@ -116,7 +116,7 @@ describe.skipIf(!hasBrowser)('tasks', () => {
     const { page: seen } = await visit(browser, site, { path: '/tasks', token: String(secret) });
     const refused = column(seen, 'Failed').getByRole('button', { name: 'Retry' });
     await refused.waitFor();
-    expect(await refused.getAttribute('aria-disabled')).toBe('true');
+    await expect.poll(() => refused.getAttribute('aria-disabled')).toBe('true');
     await seen.context().close();
     const { page, complaints } = await visit(browser, site, { path: '/tasks' });
     await column(page, 'Failed').getByText('<i>no disk</i>').waitFor();
@@ -203,7 +203,7 @@ describe.skipIf(!hasBrowser)('a pipeline', () => {
     await dialog.getByLabel('Reason').fill('superseded');
     await dialog.getByRole('button', { name: 'Cancel the pipeline' }).click();
     await page.getByRole('region', { name: 'Why it ended' }).getByText('superseded').waitFor();
-    expect(await page.getByRole('button', { name: 'Cancel…' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Cancel…' }).count()).toBe(0);
     expect(complaints).toEqual([]);
     await page.context().close();
   });

@@ -143,7 +143,7 @@ export function run(file: string): Promise<Ended> {
     execFile(
       process.execPath,
       ['--enable-source-maps', file],
-      { cwd, env, timeout: 60_000 },
+      { cwd, env, timeout: 280_000 },
       (error, stdout, stderr) => {
         rmSync(cwd, { recursive: true, force: true });
         resolve({ exitCode: error === null ? 0 : (error.code ?? error.signal ?? 'killed'), stdout, stderr });

@@ -123,7 +123,7 @@ describe('a holder that lives', () => {
         '--holder',
         'a',
         '--ttl',
-        '1s',
+        '3s',
       );
       expect(before.code).toBe(0);
       const after = await signalbox(elsewhere, 'lock', 'acquire', name, '--holder', 'b', '--wait', '60s');

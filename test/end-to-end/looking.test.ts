@@ -243,7 +243,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       await using box = await open(scratch.store, { maintains: false });
       await box.lock('careful').configure({ onStale: 'alert' });
       for (const name of ['main', 'careful']) {
-        await scratch.run('lock', 'acquire', name, '--holder', 'agent:7', '--ttl', '100ms');
+        await scratch.run('lock', 'acquire', name, '--holder', 'agent:7', '--ttl', '2s');
       }
       while ((await box.survey()).locks.some(({ holds }) => holds.some(({ isStale }) => !isStale)));
       const warned = await scratch.json('maintain', '--no-reclaim');
@@ -259,7 +259,7 @@ describe.each(stores)('on $on', ({ kind }) => {
     it('goes on until it is interrupted, where that was asked for', async () => {
       const watching = scratch.start('maintain', '--watch', '--every', '50ms');
       await watching.printed('checked 0 resources');
-      await scratch.run('lock', 'acquire', 'main', '--holder', 'a', '--ttl', '100ms');
+      await scratch.run('lock', 'acquire', 'main', '--holder', 'a', '--ttl', '2s');
       await watching.printed('lock/main: the hold of a');
       watching.child.kill('SIGINT');
       expect(await watching.ended).toMatchObject({ code: 130, stderr: '' });
@@ -328,7 +328,7 @@ describe.each(stores)('on $on', ({ kind }) => {
     });
 
     it('warns of stale holds, and says what to do', async () => {
-      await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7', '--ttl', '100ms');
+      await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7', '--ttl', '2s');
       // Long enough for a busy machine: it must not be stale too when `main` is.
       await scratch.run('lock', 'acquire', 'other', '--holder', 'agent:7', '--ttl', '1h');
       // etcd grants no lease as short as that, and notices the end of one a little later.

@@ -77,7 +77,7 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
 
   it('runs a command in one place; when the leader is killed it moves, after what it left has been ended', async () => {
     const lead = (...options: readonly string[]): ReturnType<typeof cli> =>
-      cli('lead', '--name', 'shop', '--ttl', '2s', ...options, '--', 'sh', '-c', WORK);
+      cli('lead', '--name', 'shop', '--ttl', '4s', ...options, '--', 'sh', '-c', WORK);
     const first = lead();
     const one = await first.pidOf();
     const second = lead('--verbose', '--holder', 'second');

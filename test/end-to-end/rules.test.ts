@@ -107,7 +107,7 @@ describe('from a shell', () => {
   it('a stale hold is stolen where a person has to decide, a live one only by force, with a reason', async () => {
     const told = await transcript(`
       signalbox lock configure prod --on-stale alert > /dev/null
-      until signalbox lock acquire prod --holder a --ttl 250ms > /dev/null 2>&1; do :; done
+      until signalbox lock acquire prod --holder a --ttl 2s > /dev/null 2>&1; do :; done
       until signalbox lock show prod --json | grep -q '"isStale":true'; do :; done
       signalbox lock acquire prod --holder b --no-wait
       signalbox lock acquire prod --holder b --no-wait --steal-stale > /dev/null && echo "b stole it"
@@ -134,7 +134,7 @@ describe('from a shell', () => {
   it('a holder that has a stale hold besides has to say which one it releases', async () => {
     const told = await transcript(`
       signalbox lock configure twice --on-stale alert > /dev/null
-      until OLD=$(signalbox lock acquire twice --holder a --shared --ttl 250ms 2>/dev/null); do :; done
+      until OLD=$(signalbox lock acquire twice --holder a --shared --ttl 2s 2>/dev/null); do :; done
       until signalbox lock show twice --json | grep -q '"isStale":true'; do :; done
       signalbox lock acquire twice --holder a --shared > /dev/null
       signalbox lock release twice --holder a

@@ -1,7 +1,8 @@
 // A run inside a run has what the outer one has, and lets go of nothing that is not its own.
 
+import { writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { built, Place } from '../support/run-processes.ts';
+import { built, isAlive, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
 describe.each(stores)('a run inside a run, on $on', ({ kind }) => {
@@ -109,11 +110,28 @@ describe.each(stores)('a run inside a run, on $on', ({ kind }) => {
   it('is ended with the rest when the outer one was killed', async () => {
     const outer = sh(
       `box --lock a -- sh -c 'trap "echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
-      ...['--lock', 'a', '--ttl', '1s'],
+      ...['--lock', 'a', '--ttl', '2s'],
     );
     await outer.pidOf();
     outer.kill('SIGKILL');
     expect((await sh('echo begin next >> marks', '--lock', 'a').ended).code).toBe(0);
+    expect(place.read('marks')).toBe('end inner\nbegin next\n');
+  });
+
+  it('that is ended with the rest lets its command clean up, although the next holder ends that run too', async () => {
+    const outer = sh(
+      `box --lock a -- sh -c 'trap "until [ -e go ]; do sleep 0.02; done; echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
+      ...['--lock', 'a', '--ttl', '2s'],
+    );
+    const inner = await outer.pidOf();
+    outer.kill('SIGKILL');
+    // The command has lost its hold and cleans up when the next holder sends TERM to everything around it.
+    await outer.prints(/the hold was lost.*ending the command/, 'stderr');
+    const next = sh('echo begin next >> marks', '--lock', 'a');
+    await next.prints(/ending process.*left behind by run:/, 'stderr');
+    expect(isAlive(inner)).toBe(true);
+    writeFileSync(place.path('go'), '');
+    expect((await next.ended).code).toBe(0);
     expect(place.read('marks')).toBe('end inner\nbegin next\n');
   });
 

@@ -83,7 +83,7 @@ describe.each(stores)('a hold that is lost while the command runs, on $on', ({ k
   });
 
   it('because run was stopped for longer than its lease, is noticed when it wakes: 76, and the child is stopped', async () => {
-    const started = sh(`echo "pid $$"; while :; do sleep 0.05; done`, '--ttl', '500ms');
+    const started = sh(`echo "pid $$"; while :; do sleep 0.05; done`, '--ttl', '2s');
     const child = await started.pidOf();
     const before = await (await place.open()).lock('a').inspect();
     started.kill('SIGSTOP');
@@ -104,7 +104,7 @@ describe.each(stores)('a hold that is lost while the command runs, on $on', ({ k
   it('because run was stopped for longer than its lease, lets the next run begin only after its child was ended', async () => {
     const started = sh(
       `trap 'echo end first >> marks; exit 0' TERM; echo "pid $$"; while :; do sleep 0.02; done`,
-      ...['--ttl', '500ms'],
+      ...['--ttl', '2s'],
     );
     await started.pidOf();
     started.kill('SIGSTOP');

@@ -35,7 +35,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   });
 
   it('its child is left alone until the lease ends, then ended, and never runs beside the next one', async () => {
-    const killed = sh(LONG, '--lock', 'a', '--ttl', '1500ms');
+    const killed = sh(LONG, '--lock', 'a', '--ttl', '2s');
     const orphan = await killed.pidOf();
     const next = sh(SHORT, '--lock', 'a', '--verbose');
     await next.prints(/next in line/, 'stderr');
@@ -49,7 +49,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   });
 
   it('a child that does not listen to TERM is killed after the grace', async () => {
-    const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '1s');
+    const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '2s');
     const orphan = await killed.pidOf();
     killed.kill('SIGKILL');
     const next = sh(SHORT, '--lock', 'a', '--grace', '300ms');
@@ -60,7 +60,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   });
 
   it('what the child had started is ended too, although the child itself has gone', async () => {
-    const killed = sh('sleep 1000 & echo "pid $!"; echo "leader $$"; wait', '--lock', 'a', '--ttl', '1500ms');
+    const killed = sh('sleep 1000 & echo "pid $!"; echo "leader $$"; wait', '--lock', 'a', '--ttl', '2s');
     const grandchild = await killed.pidOf();
     const leader = await killed.pidOf('leader');
     killed.kill('SIGKILL');
@@ -74,7 +74,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   it('what has a process group of its own, as under timeout, is ended too', async () => {
     const killed = sh(
       `timeout 1000 sh -c 'echo "pid $$"; while :; do sleep 0.05; done' & echo "leader $$"; wait`,
-      ...['--lock', 'a', '--ttl', '1500ms'],
+      ...['--lock', 'a', '--ttl', '2s'],
     );
     const inner = await killed.pidOf();
     const leader = await killed.pidOf('leader');
@@ -86,7 +86,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   });
 
   it('somebody who freed the lock in between does not help the orphan to live on', async () => {
-    const killed = sh(LONG, '--lock', 'a', '--ttl', '1s');
+    const killed = sh(LONG, '--lock', 'a', '--ttl', '2s');
     const orphan = await killed.pidOf();
     killed.kill('SIGKILL');
     await killed.exited;
@@ -101,7 +101,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   it('those who share the lock and live are not touched', async () => {
     const reader = sh('echo "pid $$"; read -r line; echo "got $line"', '--lock', 'a:shared');
     await reader.pidOf();
-    const killed = sh(LONG, '--lock', 'a:shared', '--ttl', '1s');
+    const killed = sh(LONG, '--lock', 'a:shared', '--ttl', '2s');
     const orphan = await killed.pidOf();
     killed.kill('SIGKILL');
     await killed.exited;
@@ -116,7 +116,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   });
 
   it('the next one to get the slot, and only the next one, ends what was left in it', async () => {
-    const killed = sh(LONG, '--sem', 'slots=1/2', '--ttl', '1s');
+    const killed = sh(LONG, '--sem', 'slots=1/2', '--ttl', '2s');
     const orphan = await killed.pidOf();
     const neighbour = sh(LONG, '--sem', 'slots=1/2');
     const alive = await neighbour.pidOf();
@@ -127,10 +127,10 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
     expect((await neighbour.ended).code).toBe(0);
   });
 
-  it.each([['--no-wait'], ['--wait', '200ms']])(
+  it.each([['--no-wait'], ['--wait', '3s']])(
     'the next one waits for what was left only as long as it may: %s',
     async (...wait) => {
-      const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '500ms');
+      const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '2s');
       const orphan = await killed.pidOf();
       killed.kill('SIGKILL');
       // Whoever does not look for orphans has had it meanwhile: nobody holds it now.
@@ -147,10 +147,10 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
 
   it('a child that was not yet let go never begins', async () => {
     // The command's own group is stopped at its gate, because an orphan that is being ended delays it.
-    const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '500ms');
+    const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '2s');
     const orphan = await killed.pidOf();
     killed.kill('SIGKILL');
-    const second = sh('echo second >> marks', '--lock', 'a', '--grace', '1h', '--ttl', '500ms');
+    const second = sh('echo second >> marks', '--lock', 'a', '--grace', '1h', '--ttl', '2s');
     await second.prints(/ending process/, 'stderr');
     second.kill('SIGKILL');
     await second.exited;

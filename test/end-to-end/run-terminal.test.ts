@@ -40,7 +40,9 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
   });
 
   it('leaves Ctrl-C to the command, which gets it once', async () => {
-    type(`box --lock a -- sh -c 'trap "echo interrupted" INT; echo begun; sleep 1; sleep 1; exit 9'; echo code $?`);
+    type(
+      `box --lock a -- sh -c 'trap "echo interrupted; n=1" INT; echo begun; until [ "$n" ]; do sleep 0.1; done; sleep 1; exit 9'; echo code $?`,
+    );
     await shell.prints(/^begun/m);
     shell.write(CTRL_C);
     await shell.prints(/code 9/);
@@ -117,7 +119,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
 
   it('ends at kill -9 with what a timeout inside had started', async () => {
     type(
-      `box --lock a --ttl 1s -- sh -c 'timeout 1000 sh -c "echo pid \\$\\$; exec sleep 1000" & echo "run $PPID"; wait'`,
+      `box --lock a --ttl 2s -- sh -c 'timeout 1000 sh -c "echo pid \\$\\$; exec sleep 1000" & echo "run $PPID"; wait'`,
     );
     const [inner, run] = [await shell.pidOf('pid'), await shell.pidOf('run')];
     process.kill(run, 'SIGKILL');
@@ -133,7 +135,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
   });
 
   it('notices after fg that it was stopped for too long: 76', async () => {
-    type(`box --lock a --ttl 500ms -- sh -c 'echo "pid $$"; exec sleep 1000'; echo stopped $?`);
+    type(`box --lock a --ttl 2s -- sh -c 'echo "pid $$"; exec sleep 1000'; echo stopped $?`);
     const child = await shell.pidOf();
     shell.write(CTRL_Z);
     await shell.prints(/stopped 148/);
@@ -147,7 +149,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
   it('stands in line again if it was stopped for too long while it waited', async () => {
     const box = await place.open();
     const hold = await box.lock('a').acquire();
-    type('box --lock a --ttl 500ms -- echo ran; echo stopped $?');
+    type('box --lock a --ttl 2s -- echo ran; echo stopped $?');
     await shell.prints(/next in line/);
     shell.write(CTRL_Z);
     await shell.prints(/stopped 148/);
@@ -169,7 +171,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
   });
 
   it('leaves an orphan behind at kill -9 like any other, which the next one ends with all it started', async () => {
-    type(`box --lock a --ttl 1s -- sh -c 'sleep 1000 & echo "run $PPID"; echo "grandchild $!"; echo "pid $$"; wait'`);
+    type(`box --lock a --ttl 2s -- sh -c 'sleep 1000 & echo "run $PPID"; echo "grandchild $!"; echo "pid $$"; wait'`);
     const [child, grandchild, run] = [
       await shell.pidOf('pid'),
       await shell.pidOf('grandchild'),

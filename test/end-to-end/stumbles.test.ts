@@ -20,7 +20,7 @@ describe('from a shell', () => {
   it('a stale hold that no process may take says that a person decides, and how, to those who wait and to those who look', async () => {
     const told = await transcript(`
       s lock configure prod --on-stale alert > /dev/null
-      s lock acquire prod --holder agent:7 --ttl 100ms --reason deploying > token
+      s lock acquire prod --holder agent:7 --ttl 2s --reason deploying > token
       until s who prod | grep -q 'silent'; do :; done
       s who prod
       s lock acquire prod --holder b --no-wait
@@ -114,7 +114,7 @@ describe('from a shell', () => {
   it('a task that has lost its last worker is shown as failed, with the reason, before any process has written that down', async () => {
     const told = await transcript(`
       s task publish deadly --data '{}' > /dev/null
-      for n in 1 2 3; do s task run deadly --ttl 200ms --wait 1h -- sh -c 'kill -9 $PPID' > /dev/null; done
+      for n in 1 2 3; do s task run deadly --ttl 2s --wait 1h -- sh -c 'kill -9 $PPID' > /dev/null; done
       until s task show deadly | grep -q '^status *failed'; do :; done
       s task show deadly | grep -E '^(status|reason)'; s task list --status failed | grep -o '3 workers.*claim'`);
     expect(told.trim().split('\n').slice(-3)).toEqual([
@@ -127,7 +127,7 @@ describe('from a shell', () => {
   it('a standing worker says why a task failed whose workers died', async () => {
     const told = await transcript(`
       s task publish deadly2 --data '{"lossLimit":1}' > /dev/null
-      s task run deadly2 --ttl 200ms -- sh -c 'kill -9 $PPID' > /dev/null
+      s task run deadly2 --ttl 2s -- sh -c 'kill -9 $PPID' > /dev/null
       "$NODE" "$CLI" task work -- true > said 2>&1 & worker=$!
       until grep -q deadly2 said; do sleep 0.1; done; kill $worker; wait $worker; cat said`);
     expect(told).toContain('signalbox: task/deadly2: failed: its worker died or lost the claim while working on it');

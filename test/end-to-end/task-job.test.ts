@@ -11,6 +11,7 @@ const never = new AbortController().signal;
 const SIGNALS = {
   ...{ left: undefined, leaving: never, hurrying: never, wasInterrupted: false },
   running: (): void => undefined,
+  losing: (): void => undefined,
   ending: (): void => undefined,
 };
 

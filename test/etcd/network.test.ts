@@ -11,6 +11,7 @@ import { openEtcd } from '../../src/store/etcd/open.ts';
 import type { Connect } from '../../src/grpc/transport.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
 import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { freePort } from '../support/ports.ts';
 import { isMissing } from '../support/programs.ts';
 
 const put = (key: string, text = 'x', lease?: string): Operation => ({
@@ -21,6 +22,9 @@ const put = (key: string, text = 'x', lease?: string): Operation => ({
 });
 const apply = (store: Store, ...success: readonly Operation[]): ReturnType<Store['transaction']> =>
   store.transaction({ compare: [], success, failure: [] });
+
+/** After so long, one that says nothing counts as away; one that answers does so sooner, also where the machine is busy. */
+const SILENT_MS = 2500;
 
 const transports: readonly (readonly [string, Connect])[] = [
   ['our own HTTP/2', connect],
@@ -41,7 +45,7 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
     for (const each of cleanUp.splice(0).reverse()) await each();
   });
 
-  function opened(ports: readonly number[], requestTimeoutMs = 1500): Store {
+  function opened(ports: readonly number[], requestTimeoutMs = 6000): Store {
     // The first one first.
     const endpoints = ports.map((port) => ({ host: '127.0.0.1', port }));
     const store = openEtcd({ endpoints, requestTimeoutMs, prefix: '', random: () => 0, connect: transport });
@@ -53,14 +57,6 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
     const between = await Proxy.start(server.port);
     cleanUp.push(() => between.stop());
     return between;
-  }
-
-  /** A port that nobody answers at, because somebody has had it and is gone. */
-  async function deadPort(): Promise<number> {
-    const listening = await listener(() => undefined);
-    const { port } = listening.address() as { port: number };
-    await new Promise((resolve) => listening.close(resolve));
-    return port;
   }
 
   async function listener(accept: (socket: Socket) => void): Promise<Server> {
@@ -107,13 +103,13 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
   }
 
   it('is used by way of the server that answers, whichever others are named', async () => {
-    const store = opened([await deadPort(), await mutePort(), server.port]);
+    const store = opened([await freePort(), await mutePort(), server.port]);
     expect((await apply(store, put('a'))).succeeded).toBe(true);
   });
 
   it('that nobody answers at is `unavailable` in time, and says where it was looked for', async () => {
-    const [dead, mute] = [await deadPort(), await mutePort()];
-    const store = opened([dead, mute], 600);
+    const [dead, mute] = [await freePort(), await mutePort()];
+    const store = opened([dead, mute], SILENT_MS);
     const failure = await apply(store, put('a')).catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: 'unavailable', message: expect.stringContaining(`127.0.0.1:${dead}`) });
     expect(failure).toMatchObject({ message: expect.stringContaining(`127.0.0.1:${mute}`) });
@@ -136,7 +132,7 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
 
   it('a write whose answer does not come is `outcome-unknown`, and was applied once', async () => {
     const way = await proxy();
-    const [store, direct] = [opened([way.port], 600), opened([server.port])];
+    const [store, direct] = [opened([way.port], SILENT_MS), opened([server.port])];
     await apply(store, put('count', '0'));
     way.stall('answers');
     await expect(apply(store, put('count', '1'))).rejects.toMatchObject({ code: 'outcome-unknown' });
@@ -155,7 +151,7 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
 
   it('after a silence is used again, over a new connection if need be', async () => {
     const way = await proxy();
-    const store = opened([way.port], 600);
+    const store = opened([way.port], SILENT_MS);
     await apply(store, put('a'));
     way.freeze();
     await expect(apply(store, put('a'))).rejects.toMatchObject({ code: 'outcome-unknown' });
@@ -179,7 +175,7 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
 
   it('a watch over a connection that has fallen silent is opened again elsewhere, and misses nothing', async () => {
     const way = await proxy();
-    const [store, direct] = [opened([way.port, server.port], 300), opened([server.port])];
+    const [store, direct] = [opened([way.port, server.port], SILENT_MS), opened([server.port])];
     const { seen, until } = await following(store, prefixed('s/'));
     await apply(direct, put('s/a', 'before'));
     await until('before');
@@ -237,7 +233,7 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
   });
 
   it('a server that stands still is `outcome-unknown` to writers, and goes on where it was', async () => {
-    const store = opened([server.port], 600);
+    const store = opened([server.port], SILENT_MS);
     await apply(store, put('still', '1'));
     server.pause();
     try {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { fakeGitHub } from 'signalbox/testing';
 import { OctokitClient } from 'signalbox/github';
 import { EMPTY_TREE } from '../../src/github/local/repository.ts';
+import { freePort } from '../support/ports.ts';
 import { clientContract } from './contract.ts';
 import { checked } from './stage.ts';
 
@@ -22,7 +23,7 @@ const seed = {
 };
 let emulator: Emulator;
 beforeAll(async () => {
-  emulator = await createEmulator({ service: 'github', port: 43_000 + (process.pid % 10_000), seed });
+  emulator = await createEmulator({ service: 'github', port: await freePort(), seed });
 });
 afterAll(() => emulator.close());
 clientContract(

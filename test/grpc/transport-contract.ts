@@ -12,7 +12,7 @@ import { isMissing } from '../support/programs.ts';
 import { type Certificates, makeCertificates } from '../etcd/certificates.ts';
 import { PUT, putRequest, RANGE, rangeRequest, TXN, txnRequest, WATCH, watchRequest } from '../etcd/messages.ts';
 
-const TIMES = { clock: systemClock, timeoutMs: 10_000, pingMs: 10_000 };
+const TIMES = { clock: systemClock, timeoutMs: 60_000, pingMs: 60_000 };
 
 export function transportContract(name: string, connect: Connect): void {
   describe.skipIf(isMissing('etcd'))(`a connection to etcd by ${name}`, () => {

@@ -48,7 +48,7 @@ async function start(
 async function open(onClose: (failure: CallFailure) => void = () => undefined): Promise<Connection> {
   const connection = await connect(
     { host: '127.0.0.1', port },
-    { clock: systemClock, timeoutMs: 10_000, pingMs: 10_000, onClose },
+    { clock: systemClock, timeoutMs: 60_000, pingMs: 60_000, onClose },
   );
   connections.push(connection);
   return connection;

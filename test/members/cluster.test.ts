@@ -10,13 +10,13 @@ import { Random } from '../../src/testing/simulation/random.ts';
 import { startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
+import { SEED } from '../support/seed.ts';
 import { viewFaults } from './same-views.ts';
 
 const PROCESSES = 12;
 const STEPS = 100;
 /** Each costs a start of Node. */
 const MOST_KILLS = 6;
-const SEED = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
 async function storeOf(engine: 'file' | 'etcd'): Promise<string> {
   if (engine === 'etcd') {
@@ -61,7 +61,7 @@ async function disturb(cluster: TestCluster, random: Random): Promise<readonly s
 }
 
 describe.each(['file', 'etcd'] as const)('twelve processes on %s', (engine) => {
-  it(`see the same views in the same order through ${STEPS} random steps (CLUSTER_SEED=${SEED})`, async () => {
+  it(`see the same views in the same order through ${STEPS} random steps`, async () => {
     if (engine === 'etcd' && isMissing('etcd')) return;
     built();
     const store = await storeOf(engine);
@@ -80,12 +80,12 @@ describe.each(['file', 'etcd'] as const)('twelve processes on %s', (engine) => {
       if (ids.some((id) => !members.includes(id))) return false;
       return running.every((process) => process.members.join() === ids.join());
     };
-    await expect.poll(agreement, { timeout: 120_000, interval: 200 }).toBe(true);
+    await expect.poll(agreement, { interval: 200 }).toBe(true);
     expect(viewFaults(cluster.processes)).toEqual([]);
     expect(cluster.processes.reduce((sum, { views }) => sum + views.length, 0)).toBeGreaterThan(STEPS);
     // The checker catches what it is for: see `planted` below.
     for (const [bug, plant] of Object.entries(planted)) expect(plant(cluster.processes), bug).not.toEqual([]);
-  }, 300_000);
+  });
 });
 
 describe('a process that is cut off', () => {
@@ -133,9 +133,17 @@ const withBug = (
   );
 };
 
+/** A view whose absence must be noticed: one more follows, and says of itself that it is the next. */
+const noticedBy = (all: readonly SeenView[]): number =>
+  all.findIndex(({ version, joined, left }, place) => {
+    const next = all[place + 1];
+    const isChange = joined.length + left.length > 0;
+    return place > 0 && isChange && next !== undefined && next.version > version && !next.isResync;
+  });
+
 const planted = {
   'a view that skips a change': (processes: readonly ClusterProcess[]) =>
-    withBug(processes, (view, place) => (place === 3 ? undefined : view)),
+    withBug(processes, (view, place, all) => (place === noticedBy(all) ? undefined : view)),
   'a coordinator by join order': (processes: readonly ClusterProcess[]) =>
     withBug(processes, (view) => ({ ...view, coordinator: view.ids.at(-1) ?? null })),
   'an asset that outlives its member': (processes: readonly ClusterProcess[]) =>

@@ -13,7 +13,7 @@ import { built } from '../support/run-processes.ts';
 import { Namespaces } from './namespaces.ts';
 
 /** Long, so that a busy machine does not keep the old leader from its own deadline, which is a tenth earlier. */
-const TTL_MS = 5000;
+const TTL_MS = 10_000;
 const missing = isMissing('etcd') ? 'needs etcd' : Namespaces.missing();
 
 /** Three etcds, one on each machine. */

@@ -33,7 +33,7 @@ describe.each(stores)('on $on, a process that is killed', ({ kind }) => {
     const seen: PipelineRecord[] = [];
     const standing = box.pipelines.driveAll({
       signal: over.signal,
-      graceMs: 300,
+      graceMs: 30_000,
       onChange: (record) => void seen.push(record),
     });
     const claimed = box.tasks.claimNext({ holder: 'living' });

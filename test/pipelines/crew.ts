@@ -16,6 +16,9 @@ import { until } from './stage.ts';
 
 const PROGRAM = fileURLToPath(new URL('programs/driver.mjs', import.meta.url));
 
+/** What is told to end does so long before, also where the machine is busy. */
+const GRACE_MS = 30_000;
+
 export interface Order {
   readonly stopAt?: { readonly write: number; readonly when: 'before' | 'after' };
   readonly standsBy?: boolean;
@@ -112,7 +115,7 @@ export class Crew {
 
   resume(options: ResumeOptions = {}): Promise<DriveOutcome> {
     const functions = functionsOf(this.runbook, this.directory);
-    return this.box.pipelines.resume('p', { functions, graceMs: 300, standsBy: true, ...options });
+    return this.box.pipelines.resume('p', { functions, graceMs: GRACE_MS, standsBy: true, ...options });
   }
 
   /** Goes on with it here, as a person would who looks what was done when he is asked. Answers what he was asked. */
@@ -125,7 +128,7 @@ export class Crew {
         // The first one died before it had written anything.
         const { runbook, directory } = this;
         const functions = functionsOf(runbook, directory);
-        await this.box.pipelines.run({ runbook, functions }, { id: 'p', cwd: directory, graceMs: 300 });
+        await this.box.pipelines.run({ runbook, functions }, { id: 'p', cwd: directory, graceMs: GRACE_MS });
         continue;
       }
       if (outcome.kind !== 'left') throw new TypeError(`it was not driven to an end, but ${outcome.kind}`);

@@ -234,7 +234,7 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
       const on = stage();
       const driver = await on.fleet.start('driver');
       const line = 'sleep 1000 & echo $! > inner; trap "" TERM; sleep 1000';
-      const driving = on.run(driver, book(shell('work', line, { timeoutMs: 60_000 })));
+      const driving = on.run(driver, book(shell('work', line, { timeoutMs: 60_000 })), { graceMs: 500 });
       const inner = join(on.directory, 'inner');
       await until(() => existsSync(inner) && readFileSync(inner, 'utf8').endsWith('\n'));
       await on.advance(59_000);

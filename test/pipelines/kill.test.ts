@@ -107,7 +107,7 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
     ['waits for a guard after its command', phase('work', { post: [guard({ lockFree: 'gate' })] }), 'guard'],
     [
       'pauses before the next attempt',
-      shell('work', `${DID}; [ "$SIGNALBOX_ATTEMPT" = 2 ]`, { retries: 1, backoffMs: 1_500 }),
+      shell('work', `${DID}; [ "$SIGNALBOX_ATTEMPT" = 2 ]`, { retries: 1, backoffMs: 5_000 }),
       'backoff',
     ],
   ])('while it %s is replaced, and nothing runs twice', async (_, work, what) => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open } from 'signalbox';
 import { openEmbedded, prefixed, type ReadResult, type Store } from 'signalbox/store';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MARK, type Offspring } from '../../src/host/index.ts';
 import { offspringOf } from '../../src/host/offspring.ts';
 import type { ChildNote } from '../../src/runtime/child-note.ts';
@@ -100,12 +100,10 @@ describe('a pipeline inside of a run', () => {
     onTestFinished(() => store.close());
     await using box = await open(url);
     const hold = await box.lock('around').acquire({ holder: 'run:1' });
-    const { SIGNALBOX_URL, SIGNALBOX_HOLDS } = process.env;
-    onTestFinished(() => void Object.assign(process.env, { SIGNALBOX_URL, SIGNALBOX_HOLDS }));
-    process.env['SIGNALBOX_URL'] = url;
-    process.env['SIGNALBOX_HOLDS'] = JSON.stringify({
-      'lock/around': { holder: 'run:1', token: hold.token, hold: hold.id },
-    });
+    const around = { 'lock/around': { holder: 'run:1', token: hold.token, hold: hold.id } };
+    vi.stubEnv('SIGNALBOX_URL', url);
+    vi.stubEnv('SIGNALBOX_HOLDS', JSON.stringify(around));
+    onTestFinished(() => void vi.unstubAllEnvs());
     const stop = new AbortController();
     const runbook = book(shell('work', 'exec sleep 1000'));
     const driving = box.pipelines.run(runbook, { id: 'p', cwd: directory, signal: stop.signal });

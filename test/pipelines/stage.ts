@@ -9,6 +9,9 @@ import type { DriveOutcome, ResumeOptions, RunOptions } from '../../src/runtime/
 import { Fleet, type Process } from '../support/fleet.ts';
 import { settled } from '../support/outcome.ts';
 
+/** What is told to end does so long before, also where the machine is busy. */
+const GRACE_MS = 30_000;
+
 type Work = (phase: PhaseContext) => unknown;
 
 export class Stage {
@@ -45,11 +48,11 @@ export class Stage {
       if ('function' in run && !this.functions.has(name)) this.does({ [name]: () => undefined });
     }
     const { functions } = this;
-    return box.pipelines.run({ runbook, functions }, { id: 'p', cwd: this.directory, graceMs: 500, ...options });
+    return box.pipelines.run({ runbook, functions }, { id: 'p', cwd: this.directory, graceMs: GRACE_MS, ...options });
   }
 
   resume({ box }: Process, options: ResumeOptions = {}): Promise<DriveOutcome> {
-    return box.pipelines.resume('p', { functions: this.functions, graceMs: 500, ...options });
+    return box.pipelines.resume('p', { functions: this.functions, graceMs: GRACE_MS, ...options });
   }
 }
 

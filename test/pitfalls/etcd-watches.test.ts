@@ -220,7 +220,9 @@ describe.skipIf(isMissing('etcd'))('on an etcd of their own', { concurrent: true
     onTestFinished,
   }) => {
     const { server, fleet } = await ownEtcd(onTestFinished);
-    const [holder, waiter] = [await fleet.start(), await fleet.start()];
+    // On a busy machine it takes a while until etcd is back.
+    const patient = { sessionTtlMs: 120_000, requestTimeoutMs: 120_000 };
+    const [holder, waiter] = [await fleet.start(patient), await fleet.start(patient)];
     const heard: SignalboxEvent[] = [];
     await waiter.box.on('lock:*', heardOf('restart', heard));
     const hold = await holder.box.lock('restart').acquire();

@@ -14,7 +14,7 @@ import { built } from '../support/run-processes.ts';
 vi.setConfig({ maxConcurrency: 40 });
 
 /** Of sessions that have to live on, also on a machine that is busy with other tests. */
-const LIVING_MS = 5000;
+const LIVING_MS = 8000;
 
 describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
   let server: EtcdServer;
@@ -155,7 +155,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
       const hold = await holder.box.lock('6-quit').acquire();
       const quit = new AbortController();
       const aborted = await inQueue(quitter.box.lock('6-quit'), { signal: quit.signal, holder: 'quitter' });
-      const hasty = await inQueue(quitter.box.lock('6-quit'), { waitMs: 1500, holder: 'hasty' });
+      const hasty = await inQueue(quitter.box.lock('6-quit'), { waitMs: 5000, holder: 'hasty' });
       const { granted } = await inQueue(patient.box.lock('6-quit'), { holder: 'patient' });
       quit.abort();
       expect(await refusalOf(aborted.granted)).toMatchObject({ kind: 'aborted' });

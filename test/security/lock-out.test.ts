@@ -54,7 +54,7 @@ describe.skipIf(process.platform !== 'linux')('a write that a reader keeps waiti
     const pid = reader.child.pid as number;
     expect(await refusal()).toMatch(
       new RegExp(
-        `process ${pid} \\(perl, user .*\\) has kept the store busy for \\d+ ms with a read lock; nothing was changed; .*kill ${pid}\\)`,
+        `process ${pid} \\(perl, user .*\\) has kept the store busy for \\d+ m?s with a read lock; nothing was changed; .*kill ${pid}\\)`,
       ),
     );
     reader.child.kill('SIGKILL');

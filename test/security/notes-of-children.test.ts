@@ -173,7 +173,7 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
       ENTRY,
     ];
     const env = { ...process.env, SIGNALBOX_URL: undefined, SIGNALBOX_HOLDER: undefined };
-    const { stdout, stderr } = spawnSync('unshare', inside, { encoding: 'utf8', env, timeout: 100_000 });
+    const { stdout, stderr } = spawnSync('unshare', inside, { encoding: 'utf8', env, timeout: 280_000 });
     if (stdout === '') throw new Error(`everything in the namespace was ended: ${stderr}`);
     told = JSON.parse(stdout) as typeof told;
   });

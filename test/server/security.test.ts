@@ -279,7 +279,7 @@ describe('on a port', () => {
   });
 
   it('a client that sends its headers or its body letter by letter is cut off', async () => {
-    const url = await to({ headersMs: 200, requestMs: 300 });
+    const url = await to({ headersMs: 1000, requestMs: 1500 });
     const head = raw(url, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
     const start = `POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${LOCAL}\r\nContent-Type: application/json\r\n`;
     const body = raw(url, `${start}Content-Length: 1000\r\n\r\n{`);

@@ -165,7 +165,7 @@ describe('the simulated users, between them', () => {
       const isAll = Object.entries(CLASSES).every(([name, type]) => missingOf(name, type).length === 0);
       if (isAll && missingOptions().length === 0) break;
     }
-  }, 120_000);
+  });
 
   afterAll(() => {
     for (const undo of restore) undo();

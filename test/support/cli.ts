@@ -55,7 +55,13 @@ export function startProgram(program: string, args: readonly string[], options: 
   const child = spawn(program, args, { cwd, env: { ...inherited, ...env } });
   let stdout = '';
   let stderr = '';
-  let heard = (): void => undefined;
+  let isClosed = false;
+  let listeners: (() => void)[] = [];
+  const heard = (): void => {
+    const all = listeners;
+    listeners = [];
+    for (const listener of all) listener();
+  };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
     heard();
@@ -68,14 +74,16 @@ export function startProgram(program: string, args: readonly string[], options: 
   const ended = new Promise<Ended>((done, failed) => {
     child.on('error', failed);
     child.on('close', (code, signal) => {
+      isClosed = true;
       done({ code: code ?? 128 + (signal === 'SIGKILL' ? 9 : 15), stdout, stderr });
       heard();
     });
   });
   const until = async (has: () => boolean, text: string): Promise<void> => {
     while (!has()) {
-      if (child.exitCode !== null) throw new Error(`it ended without printing ${text}:\n${stdout}${stderr}`);
-      await new Promise<void>((wake) => (heard = wake));
+      // Not as soon as it has ended: what it printed last may still be on its way.
+      if (isClosed) throw new Error(`it ended without printing ${text}:\n${stdout}${stderr}`);
+      await new Promise<void>((wake) => listeners.push(wake));
     }
   };
   return {
@@ -116,7 +124,8 @@ export class Scratch {
   }
 
   remove(): void {
-    rmSync(this.dir, { recursive: true, force: true });
+    // What a test has left running may write there at this moment.
+    rmSync(this.dir, { recursive: true, force: true, maxRetries: 10 });
   }
 
   get #options(): CliOptions {

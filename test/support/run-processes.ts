@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { open, type OpenOptions, type Signalbox } from 'signalbox';
 import { build } from '../../scripts/ensure.mjs';
+import { readStat } from '../../src/host/index.ts';
 import { inFile, type NewStore } from './stores.ts';
 
 export const ENTRY = fileURLToPath(new URL('../../dist/bin/signalbox.cjs', import.meta.url));
@@ -89,7 +90,8 @@ export class Started {
   /** When nobody has its stdout and stderr any more either. */
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcess;
-  readonly #pids = new Set<number>();
+  /** With their start times: a number may be another process's by the end of the test. */
+  readonly #others = new Map<number, string | undefined>();
   #stdout = '';
   #stderr = '';
   readonly #listeners = new Set<() => void>();
@@ -133,7 +135,7 @@ export class Started {
   /** `pid 123`, as a test's command prints it: ended with the test, whatever happens. */
   async pidOf(name = 'pid'): Promise<number> {
     const [, pid] = await this.prints(new RegExp(`^${name} (\\d+)$`, 'm'));
-    this.#pids.add(Number(pid));
+    this.#others.set(Number(pid), readStat(Number(pid))?.start);
     return Number(pid);
   }
 
@@ -152,7 +154,9 @@ export class Started {
 
   end(): void {
     this.#child.stdin?.destroy();
-    for (const pid of [this.pid, ...this.#pids]) {
+    const own = this.#child.exitCode === null && this.#child.signalCode === null ? [this.pid] : [];
+    const others = [...this.#others].filter(([pid, start]) => start !== undefined && readStat(pid)?.start === start);
+    for (const pid of [...own, ...others.map(([pid]) => pid)]) {
       for (const signal of ['SIGKILL', 'SIGCONT'] as const) {
         try {
           process.kill(pid, signal);

@@ -38,6 +38,10 @@ export class Family<Message extends object> {
     await gone;
   }
 
+  tellAll(message: string): void {
+    for (const child of this.#children) if (child.connected) child.send(message);
+  }
+
   async killAll(): Promise<void> {
     await Promise.all([...this.#children].map((child) => this.kill(child)));
   }

@@ -100,9 +100,12 @@ describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut 
       const told = new Map<string, number>();
       const count = (counts: Map<string, number>, id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1);
       const isMine = (id: string): boolean => id.startsWith('drain/');
+      let allDone = (): void => undefined;
+      const done = new Promise<void>((resolve) => (allDone = resolve));
       const subscription = await box.on('task:completed', ({ resource }) => {
         const id = resource.slice('task/'.length);
         if (isMine(id)) count(completed, id);
+        if (completed.size === tasks) allDone();
       });
       for (let first = 0; first < tasks; first += 100) {
         const some = Array.from({ length: 100 }, (_, n) => box.tasks.publish(`drain/${first + n}`, { n: first + n }));
@@ -116,15 +119,17 @@ describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut 
       const family: Family<{ completed: string } | { lost: true }> = new Family((message, child) => {
         if ('lost' in message) return void (lost += 1);
         count(told, message.completed);
-        const done = (busy.get(child) ?? 0) + 1;
-        busy.set(child, done);
+        const times = (busy.get(child) ?? 0) + 1;
+        busy.set(child, times);
         // Every second worker is killed in the middle of its work, and another one comes.
         // Early, because on a busy machine those that start first may leave little to the others.
-        if (done < 3 || kills >= 12 || !victims.has(child)) return;
+        if (times < 2 || kills >= 12 || !victims.has(child) || isOver) return;
         busy.delete(child);
         kills += 1;
-        void family.kill(child).then(() => begin());
+        coming.push(family.kill(child).then(begin));
       });
+      const coming: Promise<void>[] = [];
+      let isOver = false;
       const begin = async (): Promise<void> => {
         const nth = started++;
         const child = await family.start('drainer', url, `w${nth}`);
@@ -132,7 +137,11 @@ describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut 
       };
       try {
         await Promise.all(Array.from({ length: 16 }, begin));
-        while (family.size > 0) await family.ended();
+        await done;
+        isOver = true;
+        await Promise.all(coming);
+        family.tellAll('enough');
+        await family.ended();
         const list = (await box.tasks.list()).filter(({ id }) => isMine(id));
         expect(kills).toBeGreaterThan(0);
         expect(list).toHaveLength(tasks);

@@ -55,10 +55,11 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
           fork(WRITER, [url, String(name), String(share)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }),
         );
       }
-      await Promise.all(children.map((child) => once(child, 'message')));
       const ended = children.map((child) => once(child, 'exit'));
+      await Promise.all(children.map((child) => once(child, 'message')));
       // Each is killed when the record has grown since, wherever in a write that finds it.
       const watch = box.witness.watch({ resource: 'lock/*' })[Symbol.asyncIterator]();
+      for (const child of children) child.send('begin');
       for (const victim of children.slice(0, KILLED)) {
         for (let heard = 0; heard < 40; heard++) await watch.next();
         victim.kill('SIGKILL');
@@ -95,7 +96,6 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       expect(verified(lines.filter((_, place) => place !== 20))).toBeDefined();
       writeFileSync(join(directory, 'record.jsonl'), `${lines.join('\n')}\n`);
     },
-    180_000,
   );
 });
 

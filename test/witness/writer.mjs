@@ -1,9 +1,13 @@
 // Writes to a few locks, a semaphore and tasks of its own until it is killed or has made its share of changes.
+import { once } from 'node:events';
 import { open } from 'signalbox';
 
 const [url, name, share] = process.argv.slice(2);
-const box = await open(url, { requestTimeoutMs: 20_000, sessionTtlMs: 4000, maintains: false });
+const box = await open(url, { requestTimeoutMs: 60_000, sessionTtlMs: 30_000, maintains: false });
+const begun = once(process, 'message');
 process.send?.('ready');
+// All begin together, however long each of them took to start.
+await begun;
 const until = Number(share);
 for (let i = 0; i < until; i++) {
   const lock = box.lock(`lock-${(i + Number(name)) % 4}`);

@@ -3,13 +3,16 @@
  *
  *     waiting    the command has not begun: leave the queue and end as if by that signal
  *     running    pass it on to the command, unless the terminal has sent it to the command as well
- *     ending     the command is ending, or has left processes behind: hurry
+ *     losing     the command is being ended because a hold was lost: hurry, unless the signal is a TERM. It asks for no
+ *                more than what is being done, and may come from a program: the next holder sends one to everything that
+ *                an outer run left behind when it was killed. If we hurried, the command would lose its time to clean up
+ *     ending     the command has ended, but may have left processes behind: hurry
  */
 import { constants } from 'node:os';
 import { stopOurselves } from './stopping.ts';
 import { mayHearKeys } from './terminal.ts';
 
-export type Phase = 'waiting' | 'running' | 'ending';
+export type Phase = 'waiting' | 'running' | 'losing' | 'ending';
 export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'stop' | 'none';
 
 /** Signals that would end this process if it did not handle them. */
@@ -33,6 +36,8 @@ export function reaction(
       return 'leave';
     case 'running':
       return sharesTerminal && FROM_TERMINAL.includes(signal) && mayBeKey() ? 'none' : 'pass-on';
+    case 'losing':
+      return signal === 'SIGTERM' ? 'none' : reaction('ending', signal, sharesTerminal);
     case 'ending':
       return signal === 'SIGUSR1' || signal === 'SIGUSR2' ? 'none' : 'hurry';
   }
@@ -73,8 +78,12 @@ export class Signals {
     this.#passOn = passOn;
   }
 
+  losing(): void {
+    this.#phase = 'losing';
+  }
+
   ending(): void {
-    this.#phase = 'ending';
+    if (this.#phase !== 'losing') this.#phase = 'ending';
   }
 
   stop(): void {

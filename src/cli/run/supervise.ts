@@ -20,7 +20,7 @@ export interface Releasable {
 }
 
 /** What it needs of `Signals`. */
-export type Attention = Pick<Signals, 'running' | 'ending' | 'hurrying'>;
+export type Attention = Pick<Signals, 'running' | 'losing' | 'ending' | 'hurrying'>;
 
 export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'>;
 
@@ -78,7 +78,7 @@ async function afterLoss(
 ): Promise<void> {
   const what = lossTold(lost);
   if (onLost === 'warn') return voice.say(`${what}; the command continues`);
-  signals.ending();
+  signals.losing();
   const kill = onLost === 'kill' || graceMs === 0;
   voice.say(`${what}; ending the command (${kill ? 'KILL' : `TERM, and KILL after ${spoken(graceMs)}`})`);
   const patience = { graceMs: kill ? 0 : graceMs, isOwn: true, hurrying: signals.hurrying, giveUpMs: GIVE_UP_MS };

@@ -187,6 +187,7 @@ const NO_SIGNALS = {
   hurrying: new AbortController().signal,
   wasInterrupted: false,
   running: (): void => undefined,
+  losing: (): void => undefined,
   ending: (): void => undefined,
 };
 

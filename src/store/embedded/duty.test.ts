@@ -7,7 +7,6 @@ import { type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import { Duty, type DutyEvents } from './duty.ts';
 
 const BELL = '00000000000000aa';
-const SOON = { timeout: 20_000 };
 let directory: string;
 let all: Duty[];
 
@@ -44,47 +43,47 @@ const relieved = (): Duty[] => all.filter(({ isRelieved }) => isRelieved);
 
 async function first(events?: Partial<DutyEvents>): Promise<Duty> {
   const duty = sought(events);
-  await expect.poll(() => duty.isOn, SOON).toBe(true);
+  await expect.poll(() => duty.isOn).toBe(true);
   return duty;
 }
 
 describe('the duty of going on rounds', () => {
   it('falls to one of many who seek it at once, and relieves the others', async () => {
     for (let i = 0; i < 12; i++) sought();
-    await expect.poll(() => [onDuty().length, relieved().length], SOON).toEqual([1, 11]);
+    await expect.poll(() => [onDuty().length, relieved().length]).toEqual([1, 11]);
   });
 
   it('falls to one of many when the process that had it was killed and left its socket behind', async () => {
     writeFileSync(join(directory, 'duty-1'), '');
     for (let i = 0; i < 12; i++) sought();
-    await expect.poll(() => [onDuty().length, relieved().length], SOON).toEqual([1, 11]);
+    await expect.poll(() => [onDuty().length, relieved().length]).toEqual([1, 11]);
   });
 
   it('passes to another process when its own ends, which tells all that they are alone', async () => {
     const before = await first();
     const onAlone = vi.fn();
     for (let i = 0; i < 5; i++) sought({ onAlone });
-    await expect.poll(() => relieved().length, SOON).toBe(5);
+    await expect.poll(() => relieved().length).toBe(5);
     before.end();
-    await expect.poll(() => [onDuty().length, relieved().length], SOON).toEqual([1, 4]);
+    await expect.poll(() => [onDuty().length, relieved().length]).toEqual([1, 4]);
     expect(onAlone).toHaveBeenCalledTimes(5);
   });
 
   it('stays with the process that took it over when the one that was stopped goes on, and ends', async () => {
     const stopped = await first();
     const [next, other] = [sought(), sought()];
-    await expect.poll(() => relieved().length, SOON).toBe(2);
+    await expect.poll(() => relieved().length).toBe(2);
     next.takeOver();
     expect(next.isOn).toBe(true);
     // It is connected to the one that is stopped until it looks.
     other.check();
-    await expect.poll(() => other.isRelieved, SOON).toBe(true);
+    await expect.poll(() => other.isRelieved).toBe(true);
     stopped.check();
     expect(stopped.isOn).toBe(false);
-    await expect.poll(() => stopped.isRelieved, SOON).toBe(true);
+    await expect.poll(() => stopped.isRelieved).toBe(true);
     stopped.end();
     const late = sought();
-    await expect.poll(() => late.isRelieved, SOON).toBe(true);
+    await expect.poll(() => late.isRelieved).toBe(true);
     next.check();
     expect([next.isOn, other.isRelieved]).toEqual([true, true]);
   });
@@ -92,7 +91,7 @@ describe('the duty of going on rounds', () => {
   it('is taken over by one of several who find that the process on duty is stopped', async () => {
     await first();
     const others = [sought(), sought(), sought()];
-    await expect.poll(() => relieved().length, SOON).toBe(3);
+    await expect.poll(() => relieved().length).toBe(3);
     for (const other of others) other.takeOver();
     expect(others.filter(({ isOn }) => isOn)).toHaveLength(1);
   });
@@ -100,7 +99,7 @@ describe('the duty of going on rounds', () => {
   it('leaves nothing behind', async () => {
     await first();
     sought();
-    await expect.poll(() => relieved().length, SOON).toBe(1);
+    await expect.poll(() => relieved().length).toBe(1);
     for (const duty of all) duty.end();
     expect(readdirSync(directory)).toEqual([]);
   });
@@ -112,11 +111,11 @@ describe('the duty of going on rounds', () => {
     const duty = await first({ onLeft });
     expect(duty.isPresent(ours)).toBe(false);
     const other = sought();
-    await expect.poll(() => duty.isPresent(ours), SOON).toBe(true);
+    await expect.poll(() => duty.isPresent(ours)).toBe(true);
     expect(duty.isPresent({ ...ours, start: '1' })).toBe(false);
     expect(onLeft).not.toHaveBeenCalled();
     other.end();
-    await expect.poll(() => onLeft.mock.calls.length, SOON).toBe(1);
+    await expect.poll(() => onLeft.mock.calls.length).toBe(1);
     expect(duty.isPresent(ours)).toBe(false);
   });
 
@@ -131,15 +130,15 @@ describe('the duty of going on rounds', () => {
     await first({ hearFor });
     const onRung = vi.fn();
     const deaf = sought({ onRung });
-    await expect.poll(() => deaf.isRelieved, SOON).toBe(true);
+    await expect.poll(() => deaf.isRelieved).toBe(true);
     deaf.haveHeard('../no bell');
     deaf.haveHeard(BELL);
-    await expect.poll(() => deaf.isHeardFor, SOON).toBe(true);
+    await expect.poll(() => deaf.isHeardFor).toBe(true);
     expect(hearFor.mock.calls.map(([bell]) => bell)).toEqual([BELL]);
     const before = onRung.mock.calls.length;
     tell();
-    await expect.poll(() => onRung.mock.calls.length, SOON).toBeGreaterThan(before);
+    await expect.poll(() => onRung.mock.calls.length).toBeGreaterThan(before);
     deaf.end();
-    await expect.poll(() => stop.mock.calls.length, SOON).toBe(1);
+    await expect.poll(() => stop.mock.calls.length).toBe(1);
   });
 });

@@ -84,7 +84,7 @@ describe('the process on duty', () => {
     expect(tell).toHaveBeenCalledTimes(1);
     expect(relay.mustLook).toBe(false);
     utimesSync(join(directory, ONE), 1, 1);
-    await expect.poll(() => tell.mock.calls.length, { timeout: 20_000 }).toBeGreaterThan(1);
+    await expect.poll(() => tell.mock.calls.length).toBeGreaterThan(1);
     const before = tell.mock.calls.length;
     state.revision = 11;
     relay.ringAgain(OURS);

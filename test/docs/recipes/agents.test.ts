@@ -3,11 +3,13 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built } from '../../support/run-processes.ts';
-import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
+import { killAll, mostAtOnce, processesWith, Workshop } from './workshop.ts';
 
 const AGENTS = ['ada', 'ben', 'cy'];
-/** Long enough for the others to begin beside it, if they may. */
-const WORKING = 'echo "begin work $1" >> "$LOG"; sleep 0.3; echo "$1" > "$1.txt"; echo "end work $1" >> "$LOG"';
+/** Until another one has begun too, and long enough for the third to begin beside them, if it may. */
+const WORKING = `echo "begin work $1" >> "$LOG"
+until [ "$(grep -c 'begin work' "$LOG")" -ge 2 ]; do sleep 0.02; done
+sleep 0.3; echo "$1" > "$1.txt"; echo "end work $1" >> "$LOG"`;
 /** The git that merges tells when. */
 const GIT = `case " $* " in
   *" merge "*) echo "begin merge $PWD" >> "$LOG"; /usr/bin/git "$@"; echo "end merge $PWD" >> "$LOG" ;;
@@ -90,7 +92,7 @@ describe('three agents in one repository', () => {
     // Its machine goes down: the driver, and what it started.
     const ours = processesWith(`LOG=${shop.place.path('log')}`);
     const ofBen = ours.filter((pid) => isChildOf(pid, 'ben') || isDriverOf(pid, 'ben'));
-    for (const pid of ofBen) process.kill(pid, 'SIGKILL');
+    killAll(ofBen);
     await going.ended;
 
     const resumed = await shop.try('agents-resume', { in: 'app', env }).ended;

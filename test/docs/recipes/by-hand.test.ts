@@ -47,10 +47,12 @@ describe('the recipes for holds over several steps', () => {
   });
 
   it('give the lock back although the script was ended', async () => {
-    shop.standIn('./deploy-to-staging.sh', 'echo deploying; exec sleep 0.5');
+    shop.standIn('./deploy-to-staging.sh', 'echo deploying; until [ -e go ]; do sleep 0.02; done');
     const script = shop.try('by-hand', { stdin: 'open' });
     await script.prints(/deploying/);
     script.kill('SIGTERM');
+    // A shell hears of it when its step has ended.
+    shop.write('go', '');
     const { code, signal } = await script.exited;
     expect([exitCodeFor('SIGTERM'), 'SIGTERM']).toContain(code ?? signal);
     expect(await holders()).toEqual([]);

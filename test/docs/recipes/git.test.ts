@@ -8,7 +8,7 @@ const AGENTS = ['ada', 'ben', 'cy', 'dot', 'eve'];
 const TESTING = 'echo "begin $PWD" >> "$LOG"; sleep 0.05; echo "end $PWD" >> "$LOG"';
 /** Tests end when all agents are at them: so all have rebased before anybody goes on. */
 const TOGETHER = `echo "begin $PWD" >> "$LOG"
-for _ in $(seq 500); do [ "$(grep -c begin "$LOG")" -ge ${AGENTS.length} ] && break; sleep 0.02; done`;
+for _ in $(seq 10000); do [ "$(grep -c begin "$LOG")" -ge ${AGENTS.length} ] && break; sleep 0.02; done`;
 
 describe('the recipes for git', () => {
   let shop: Workshop;

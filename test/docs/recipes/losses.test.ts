@@ -19,6 +19,8 @@ describe('the recipes for losses', () => {
   const aCommand = (name: string): Record<string, string> => ({ './sync.sh': `./sync.sh ${name}` });
   /** Where the lease must not end by itself, however busy the machine is. */
   const long = { '2s': '1h' };
+  /** Where it must end by itself, and not before the test has come to it. */
+  const short = { '2s': '5s' };
 
   it('undo what was begun when the lock is taken away, and say so', async () => {
     shop.keep('careful.sh', 'careful.sh');
@@ -50,7 +52,7 @@ describe('the recipes for losses', () => {
 
   it('wait for the command of a run that was killed, end it when its time is over, and begin then', async () => {
     shop.standIn('./sync.sh', LONG);
-    const killed = shop.try('lease', { with: aCommand('first') });
+    const killed = shop.try('lease', { with: { ...aCommand('first'), ...short } });
     const orphan = await killed.pidOf();
     process.kill(await killed.pidOf('parent'), 'SIGKILL');
     await killed.exited;
@@ -65,7 +67,7 @@ describe('the recipes for losses', () => {
 
   it('tell a run that was stopped for longer than its lease when it wakes: 76, and never two at once', async () => {
     shop.standIn('./sync.sh', LONG);
-    const asleep = shop.try('lease', { with: aCommand('first') });
+    const asleep = shop.try('lease', { with: { ...aCommand('first'), ...short } });
     await asleep.pidOf();
     const run = await asleep.pidOf('parent');
     process.kill(run, 'SIGSTOP');

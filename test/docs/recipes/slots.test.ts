@@ -6,7 +6,7 @@ import { mostAtOnce, sharedKeys, Workshop } from './workshop.ts';
 
 /** Ends when `atOnce` have begun: so they were side by side. */
 const beside = (atOnce: number, key: string): string => `echo "begin ${key}" >> "$LOG"
-for _ in $(seq 500); do [ "$(grep -c begin "$LOG")" -ge ${atOnce} ] && break; sleep 0.02; done
+for _ in $(seq 10000); do [ "$(grep -c begin "$LOG")" -ge ${atOnce} ] && break; sleep 0.02; done
 sleep 0.02; echo "end ${key}" >> "$LOG"`;
 
 describe('the recipes for slots', () => {

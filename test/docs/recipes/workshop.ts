@@ -112,14 +112,18 @@ export class Workshop {
 
   /** Ends what still runs, also what the shells have started: it bears the mark of this workshop. */
   async leave(): Promise<void> {
-    for (const pid of processesWith(`LOG=${this.place.path('log')}`)) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // It has gone.
-      }
-    }
+    killAll(processesWith(`LOG=${this.place.path('log')}`));
     await this.place.leave();
+  }
+}
+
+export function killAll(pids: readonly number[]): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has gone.
+    }
   }
 }
 

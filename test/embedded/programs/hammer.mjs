@@ -19,8 +19,8 @@ const inside = join(work, 'inside');
 process.on('uncaughtException', fail);
 
 async function hammer() {
-  const box = await open(`file:${directory}`, { sessionTtlMs: 3_000, requestTimeoutMs: 20_000 });
-  const store = await openEmbedded(directory, { busyMs: 20_000 });
+  const box = await open(`file:${directory}`, { sessionTtlMs: 30_000, requestTimeoutMs: 60_000 });
+  const store = await openEmbedded(directory, { busyMs: 60_000 });
   const lock = box.lock('section');
   const slots = box.semaphore('slots', { capacity: 3 });
   process.send?.('ready');

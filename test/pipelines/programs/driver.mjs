@@ -43,8 +43,10 @@ const watched = new Proxy(store, {
     return typeof value === 'function' ? value.bind(target) : value;
   },
 });
-const box = await open(watched, { sessionTtlMs: 2_000, requestTimeoutMs: 20_000, maintenanceMs: 3_600_000 });
-const options = { graceMs: 300, cwd: directory };
+// On etcd it is waited for whenever a driver was killed, and in a file only when one was stopped.
+const sessionTtlMs = url.startsWith('file:') ? 6_000 : 4_000;
+const box = await open(watched, { sessionTtlMs, requestTimeoutMs: 20_000, maintenanceMs: 3_600_000 });
+const options = { graceMs: 30_000, cwd: directory };
 const functions = functionsOf(runbook, directory);
 try {
   const outcome = standsBy

@@ -4,7 +4,7 @@
 import { open } from 'signalbox';
 
 const [url = '', name = ''] = process.argv.slice(2);
-const box = await open(url, { sessionTtlMs: 2_000, maintains: false });
+const box = await open(url, { sessionTtlMs: 4_000, maintains: false });
 const hold = await box.lock(name).acquire({ holder: 'holder' });
 process.send?.('holds');
 process.once('message', () => {

@@ -98,9 +98,9 @@ for (const [name, note] of Object.entries({
 }
 
 await plant('theirs', noteOf(theirs));
-told['theirs'] = await run('theirs', '--wait', '300ms', '--', 'echo', 'ran');
+told['theirs'] = await run('theirs', '--wait', '3s', '--', 'echo', 'ran');
 await plant('member', noteOf(member));
-told['member'] = await run('member', '--wait', '300ms', '--', 'echo', 'ran');
+told['member'] = await run('member', '--wait', '60s', '--', 'echo', 'ran');
 
 // The run is started by a shell that the note names: its own parent.
 const shell = spawn(
@@ -123,7 +123,7 @@ told['alive'] = [daemon, member, theirs].map(isAlive);
 // An orphan that root started as another user is root's to end: it bears the mark.
 const killed = spawn(
   process.execPath,
-  [entry, 'run', '--store', `file:${directory}`, '--lock', 'orphan', '--ttl', '1s', '--', 'setpriv'].concat([
+  [entry, 'run', '--store', `file:${directory}`, '--lock', 'orphan', '--ttl', '3s', '--', 'setpriv'].concat([
     `--reuid=${NOBODY}`,
     '--clear-groups',
     'sh',

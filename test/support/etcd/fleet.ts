@@ -11,8 +11,8 @@ import { ProcessClock } from '../process-clock.ts';
 import { Proxy } from './proxy.ts';
 import { RemoteProcess } from './remote.ts';
 
-/** The shortest that etcd grants. */
-export const TTL_MS = 2000;
+/** Short enough to be waited for, and long enough that nobody loses it because the machine is busy. */
+export const TTL_MS = 4000;
 
 export interface EtcdProcess {
   readonly box: Signalbox;

@@ -3,13 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePorts } from '../ports.ts';
 
 const HOST = '127.0.0.1';
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 
 export interface Ports {
   readonly client: number;
@@ -82,7 +82,7 @@ export class Member {
     if (pid === undefined) return;
     this.#child?.kill('SIGSTOP');
     // Each of its threads stops when it comes to it, on a busy machine a little later.
-    for (const deadline = performance.now() + 1000; performance.now() < deadline && !standsStill(pid);) continue;
+    for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline && !standsStill(pid);) continue;
   }
 
   resume(): void {
@@ -97,11 +97,11 @@ export class Member {
   }
 
   /** Asks through the gateway for JSON that every etcd has. */
-  async ask(path: string, question: object = {}): Promise<unknown> {
+  async ask(path: string, question: object = {}, withinMs = PATIENCE_MS): Promise<unknown> {
     const answer = await fetch(`${this.url}/v3/${path}`, {
       method: 'POST',
       body: JSON.stringify(question),
-      signal: AbortSignal.timeout(1000),
+      signal: AbortSignal.timeout(withinMs),
     });
     return answer.json();
   }
@@ -131,25 +131,15 @@ const ATTEMPTS = 5;
 export async function onFreePorts<T>(members: number, start: (ports: readonly Ports[]) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await start(await freePorts(members));
+      return await start(await portsFor(members));
     } catch (error) {
       if (attempt === ATTEMPTS || !String(error).includes('address already in use')) throw error;
     }
   }
 }
 
-async function freePorts(members: number): Promise<Ports[]> {
-  // All at once, or the second could be the first again.
-  const servers = Array.from({ length: 2 * members }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(async (server) => {
-      server.listen(0, HOST);
-      await once(server, 'listening');
-      const address = server.address();
-      return typeof address === 'object' && address !== null ? address.port : 0;
-    }),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+async function portsFor(members: number): Promise<Ports[]> {
+  const ports = await freePorts(2 * members, HOST);
   return Array.from({ length: members }, (_, i) => ({ client: ports[2 * i] ?? 0, peer: ports[2 * i + 1] ?? 0 }));
 }
 
