@@ -22,6 +22,7 @@ import {
   detachedOptions,
   handOut,
   holderOf,
+  limitOf,
   patiently,
   tellKept,
   type ReleaseClaim,
@@ -70,7 +71,8 @@ export async function acquireByHand<Hold extends DetachedHold>(
 ): Promise<void> {
   const flags = { ...said, json: isJson(command) };
   refuseForeignPid(command, flags);
-  await withBox(command, async (box, signal) => {
+  const limit = limitOf(flags);
+  const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
     const holder = holderOf(flags);
@@ -78,9 +80,11 @@ export async function acquireByHand<Hold extends DetachedHold>(
       const optionsOf = (wait: AcquireFlags['wait']): DetachedOptions => {
         return { ...detachedOptions({ ...flags, ...given({ wait }) }, onWaiting, signal), ...asked };
       };
-      const { ticket, wait } = flags;
-      if (ticket !== undefined) return acquireWithTicket(one, optionsOf(wait), flags, signal, onWaiting);
-      if (wait !== false && wait !== 0) return one.acquireDetached(optionsOf(wait));
+      const { ticket } = flags;
+      const wait = limit.leftMs;
+      if (ticket !== undefined)
+        return acquireWithTicket(one, optionsOf(wait), { ...flags, ...given({ wait }) }, signal, onWaiting);
+      if (wait !== 0) return one.acquireDetached(optionsOf(wait));
       return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
     }).catch(printTicket(command));
     tellKept(hold);
@@ -89,7 +93,8 @@ export async function acquireByHand<Hold extends DetachedHold>(
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });
-  });
+  };
+  await withBox(command, work, { limit });
 }
 
 /** The server may run on another machine, as another user, or outside of this sandbox: its processes are others. */

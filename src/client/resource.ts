@@ -296,7 +296,7 @@ function waitingOf({ ticket, position, holders }: WaitingAnswer): Waiting {
   return { kind: 'waiting', ticket, position: position ?? undefined, holders };
 }
 
-/** The holder of what is acquired by hand: whoever renews and releases it has to name it. */
+/** The holder of a detached hold: `renew` and `release` need it to find the hold. */
 export function holderIn({ holder }: Pick<Connected, 'holder'>, given: string | undefined): string {
   const named = given ?? holder;
   if (named !== undefined) return named;

@@ -34,7 +34,7 @@ export interface RequestNote {
   readonly operation: string;
   readonly status: number;
   readonly ms: number;
-  /** The id of the token; undefined if it had none that is valid. */
+  /** The id of the token; undefined without a valid one. */
   readonly caller: string | undefined;
   /** The code of the problem that it was refused with. */
   readonly problem?: string;
@@ -209,11 +209,26 @@ class App implements Server {
     return this.#looked.revision;
   }
 
+  /** Any of its answers may be a stream, so each request counts as one until its answer is over. */
   async #mounted({ req: { raw } }: Context): Promise<Response> {
     const answer = await this.#noted('mcp', raw.headers, async (caller) => {
       const body = raw.method === 'POST' ? parsed(await this.#bodyOf(new WebAsked(raw))) : undefined;
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
-      return ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+      const mounted = (await this.#mcp) as Mounted;
+      const { url, method, headers } = raw;
+      const stream = this.#streams.enter(caller, () => this.#isStill(caller, headers));
+      try {
+        const signal = AbortSignal.any([raw.signal, stream.signal]);
+        const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
+        if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
+          return tracked(answer, stream.leave, stream.signal);
+        }
+        stream.leave();
+        return answer;
+      } catch (error) {
+        stream.leave();
+        throw error;
+      }
     });
     return answer instanceof Response ? answer : responseOf(answer);
   }

@@ -175,7 +175,7 @@ export class EventHub {
     await this.#box.eventLog.follow(name, since, listener, AbortSignal.any([own.signal, signal, this.#stop]));
   }
 
-  /** Without a wait in between: nothing is told twice or not at all. */
+  /** Without a wait in between, so that no event is sent twice or left out. */
   #join(name: EventSource, reader: EventReader, since: Revision, signal: AbortSignal): void {
     if (signal.aborted) return;
     const source = this.#sources[name];

@@ -14,7 +14,14 @@
  */
 import type { Json } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { type KeyValue, type LeaseId, pairIn, type Transaction, type TransactionResult } from '../../store/index.ts';
+import {
+  type KeyValue,
+  type LeaseId,
+  pairIn,
+  readRange,
+  type Transaction,
+  type TransactionResult,
+} from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
@@ -30,10 +37,13 @@ export interface KeptAnswer {
 
 /** How a request with a key begins. */
 export type OnceOutcome =
-  /** It is the first: carry it out, then call `done`, or `failed` if it did nothing. */
+  /**
+   * It is the first: carry it out, then call `done`, or `failed` if it did nothing. `done` answers false if the request does not
+   * count any more: it took too long, or was settled otherwise.
+   */
   | {
       readonly kind: 'first';
-      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<void>;
+      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<boolean>;
       readonly failed: () => Promise<void>;
     }
   | { readonly kind: 'answered'; readonly answer: KeptAnswer }
@@ -73,16 +83,10 @@ export class OnceKeys {
       failure: [{ do: 'read', key: at }],
     }));
     if (succeeded) {
-      const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
-      const done = async (answer: KeptAnswer, keptMs: number): Promise<void> => {
-        const value = encode({ content, answer });
-        await this.#onLease(keptMs, (lease) => ({
-          compare: isStillOurs,
-          success: [{ do: 'put', key: at, value, lease }],
-          failure: [],
-        }));
-      };
+      const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
+        this.#keep(at, revision, { content, answer }, keptMs);
       const failed = async (): Promise<void> => {
+        const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
         const drop = { compare: isStillOurs, success: [{ do: 'delete', key: at } as const], failure: [] };
         await send(this.#runtime, drop).catch(() => undefined);
       };
@@ -94,6 +98,31 @@ export class OnceKeys {
     const { content: known, answer } = entryIn(pair);
     if (known !== content) return { kind: 'other-content' };
     return answer === undefined ? { kind: 'running' } : { kind: 'answered', answer };
+  }
+
+  /**
+   * Gives a request this answer although it was not carried out. A server that is carrying it out gets false from `done`.
+   * Changes nothing if it is answered already.
+   */
+  async settle(key: string, content: string, answer: KeptAnswer, keptMs: number): Promise<void> {
+    const { store, stopped } = this.#runtime;
+    const at = ONCE + key;
+    for (;;) {
+      const { pairs } = await readRange(store, { key: at }, stopped);
+      const [pair] = pairs;
+      if (pair !== undefined && entryIn(pair).answer !== undefined) return;
+      if (await this.#keep(at, pair?.modRevision ?? 0, { content, answer }, keptMs)) return;
+    }
+  }
+
+  /** `revision`: of the entry that this one replaces; 0 if there is none. */
+  async #keep(key: string, revision: number, entry: Entry, keptMs: number): Promise<boolean> {
+    const { succeeded } = await this.#onLease(keptMs, (lease) => ({
+      compare: [{ key, target: 'mod', is: '=', than: revision }],
+      success: [{ do: 'put', key, value: encode(entry), lease }],
+      failure: [],
+    }));
+    return succeeded;
   }
 
   /** Writes with a lease of this time, which may be one that others are on. */
