@@ -26,7 +26,7 @@ import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
 import { EventLog } from './observe/event-log.ts';
 import { Events } from './observe/events.ts';
-import { followSince, type PastListener } from './observe/past-events.ts';
+import { followSince, type PastListener, type PastWindow } from './observe/past-events.ts';
 import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
 import { iterated } from './subscriber-iterator.ts';
 import { type Subscription, subscription } from './subscription.ts';
@@ -67,13 +67,8 @@ import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import { WitnessLog } from './witness/log.ts';
 import type { HoldSet } from './holds/hold-set.ts';
-import {
-  acquireAllTogether,
-  type Parts,
-  type TogetherAttempt,
-  type TogetherOptions,
-  tryTogether,
-} from './holds/together.ts';
+import type { Parts, TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
+import { acquireAllTogether, tryTogether } from './holds/together.ts';
 import type { Want } from './holds/wants.ts';
 
 export interface SignalboxSettings extends MaintenanceSettings {
@@ -281,10 +276,16 @@ export class Signalbox implements AsyncDisposable {
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** For the command line: the events since `at` that the store still has, then those that happen. */
-  async eventsSince(pattern: EventPattern, at: number, listener: PastListener, signal: AbortSignal): Promise<void> {
+  /** For the command line: the events since `at` that the store still has, then those that happen; or a part of them. */
+  async eventsSince(
+    pattern: EventPattern,
+    at: number,
+    listener: PastListener,
+    signal: AbortSignal,
+    window?: PastWindow,
+  ): Promise<void> {
     const over = AbortSignal.any([signal, this.#runtime.stopped]);
-    await followSince(this.#runtime, pattern, at, listener, over);
+    await followSince(this.#runtime, pattern, at, listener, over, window);
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */
@@ -326,7 +327,8 @@ export class Signalbox implements AsyncDisposable {
   async saveState(dir: string): Promise<SavedFiles> {
     const survey = await this.survey();
     const malformed = [...survey.malformed];
-    const state = { ...stateOf(survey), ...(await restOf(this.#runtime, (one) => void malformed.push(one))) };
+    const rest = await restOf(this.#runtime, (one) => void malformed.push(one));
+    const state = { ...stateOf(survey), ...rest, ...(await this.#dispatch.retention.changed()) };
     return { files: await writeState(dir, state), state, malformed };
   }
 
@@ -336,7 +338,11 @@ export class Signalbox implements AsyncDisposable {
    */
   async loadState(dir: string): Promise<LoadOutcome> {
     this.#runtime.refuseIfClosed();
-    return loadInto(this.#runtime, await readState(dir));
+    const state = await readState(dir);
+    const outcome = await loadInto(this.#runtime, state);
+    if (outcome.kind === 'loaded' && state.retention !== undefined)
+      await this.#dispatch.retention.configureUnlessChanged(state.retention);
+    return outcome;
   }
 
   /** Tests a write to the store, and measures how long its change takes to arrive here; `writer` makes the write. */

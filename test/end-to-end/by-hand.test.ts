@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
+import { BETWEEN_PROCESSES_MS, until } from '../support/until.ts';
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
@@ -85,7 +86,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       const stranger = [...B, '--token', token];
       expect(await scratch.run('lock', 'release', 'main', ...stranger)).toMatchObject({ code: 77 });
       expect(await scratch.run('lock', 'renew', 'main', ...A, '--token', '1')).toMatchObject({ code: 77 });
-      await until(async () => (await holdOf('main'))?.isStale === true);
+      await until(async () => (await holdOf('main'))?.isStale, BETWEEN_PROCESSES_MS);
       const lost = await scratch.run('lock', 'renew', 'main', ...A, '--token', token, '--json');
       expect(lost.code).toBe(76);
       expect(JSON.parse(lost.stderr)).toMatchObject({ error: { code: 'hold-lost', outcome: 'lost' } });
@@ -179,7 +180,7 @@ describe.each(stores)('on $on', ({ kind }) => {
 
     it('is stale once it has been held for longer than its limit, however well it is renewed', async () => {
       const token = await acquired('lock', 'acquire', 'main', ...A, '--max-hold', '200ms');
-      await until(async () => (await holdOf('main'))?.isStale === true);
+      await until(async () => (await holdOf('main'))?.isStale, BETWEEN_PROCESSES_MS);
       expect((await holdOf('main'))?.health).toBe('slow');
       expect(await scratch.run('lock', 'renew', 'main', ...A, '--token', token)).toMatchObject({ code: 76 });
     });
@@ -211,6 +212,24 @@ describe.each(stores)('on $on', ({ kind }) => {
   });
 
   describe('slots by hand', () => {
+    it('are drained with a reason, and granted again after --undo', async () => {
+      await scratch.json('sem', 'acquire', 'moved', '--capacity', '3', ...A);
+      const drained = await scratch.json('sem', 'drain', 'moved', '--reason', 'a new database', '--holder', 'ops');
+      expect(drained).toMatchObject({ resource: 'semaphore/moved', outcome: 'drained', drained: { by: 'ops' } });
+      const refused = await scratch.run('sem', 'acquire', 'moved', '--no-wait', ...B);
+      expect(refused).toMatchObject({ code: 75, stderr: expect.stringContaining('drained by ops (a new database)') });
+      const who = await scratch.run('who');
+      expect(who.stdout).toMatch(/semaphore\/moved +ops .*drained: grants nothing new/);
+      expect(who.stdout).toContain('signalbox sem drain moved --undo');
+      expect(await scratch.run('sem', 'drain', 'moved', '--undo')).toMatchObject({
+        stdout: 'semaphore/moved: grants slots again\n',
+      });
+      expect(await scratch.run('sem', 'drain', 'moved', '--undo')).toMatchObject({ code: 1 });
+      expect(await scratch.run('sem', 'drain', 'movd', '--reason', 'x')).toMatchObject({
+        ...{ code: 64, stderr: expect.stringContaining('did you mean moved?') },
+      });
+    });
+
     it('are taken, counted, resized and given back', async () => {
       const held = await scratch.json<{ token: number }>(
         'sem',
@@ -277,11 +296,8 @@ describe.each(stores)('on $on', ({ kind }) => {
   }
 
   async function waitedFor(kind: 'lock' | 'sem', name: string): Promise<void> {
-    await until(async () => (await scratch.json<{ waiting: unknown[] }>(kind, 'show', name)).waiting.length > 0);
-  }
-
-  /** Asked again, each time by a new process, until it is so. */
-  async function until(isSo: () => Promise<boolean>): Promise<void> {
-    while (!(await isSo()));
+    const isWaitedFor = async (): Promise<boolean> =>
+      (await scratch.json<{ waiting: unknown[] }>(kind, 'show', name)).waiting.length > 0;
+    await until(isWaitedFor, BETWEEN_PROCESSES_MS);
   }
 });

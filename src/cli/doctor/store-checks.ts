@@ -28,7 +28,7 @@ export function wakes({ wakeMs }: Probe): Finding {
 /** Maintenance keeps this many revisions, and lets twice as many accumulate. */
 const MUCH_HISTORY = 50_000;
 
-/** From here on somebody should look at it: maintenance trims a record that is full. */
+/** From here on a person should look at it: maintenance trims a record that is full. */
 const FULL_AT = 0.8;
 
 /** Of a store whose witness is on. */

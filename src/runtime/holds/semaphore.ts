@@ -1,6 +1,7 @@
 /** A semaphore, as users hold it. */
 import type {
-  Hold as Grant,
+  Drain,
+  DrainOutcome,
   Json,
   Request,
   Semaphore as SemaphoreState,
@@ -8,14 +9,14 @@ import type {
   SemaphoreHold as SemaphoreGrant,
   SemaphoreOutcome,
 } from '../../core/index.ts';
-import { canAcquire, requestProblem, slotNumbers } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { availableSlots, canAcquire, requestProblem, slotNumbers } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
-import { abortSignal, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
+import { refuseUnlessFunction } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { acquireDetached } from './detached.ts';
+import type { Given } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
 import { SemaphoreHold, traceOf } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
@@ -29,15 +30,6 @@ import {
   type SettingsView,
   settingsView,
 } from './terms.ts';
-import {
-  askWithTicket,
-  collect,
-  type Collected,
-  type CollectOptions,
-  type TicketAnswer,
-  type TicketClaim,
-  withdraw,
-} from './tickets.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
@@ -55,8 +47,10 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
   readonly capacity: number;
   /** How many of them are held. */
   readonly usedSlots: number;
-  /** How many of them are free. */
+  /** How many of them are free: none while it is drained. */
   readonly availableSlots: number;
+  /** Who stopped every grant, when and why; undefined if nobody did. */
+  readonly drained: Drain | undefined;
   /** In the order of their grants. */
   readonly holders: readonly (HolderView<Meta> & { readonly weight: number; readonly slots: readonly number[] })[];
   /** In the order of arrival. */
@@ -68,10 +62,35 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
   }[];
 }
 
+/** Who drains a semaphore, and why. */
+export interface Draining {
+  /** Who; shown to others. */
+  readonly holder: string;
+  /** Why; those who wait get to see it. */
+  readonly reason: string;
+}
+
+/** Who undoes a drain. */
+export interface Undraining {
+  /** Who; recorded in the event. */
+  readonly holder: string;
+  /** The revision of the drain that you saw: another one stays. */
+  readonly revision?: number;
+}
+
+/** What `drain` answers. */
+export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-drained' }>;
+
+/** What `undrain` answers. */
+export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
+
 type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
 
+/** A detached hold of slots, with their numbers. */
+type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
+
 /** A semaphore by its name: slots that several holders share. `Meta`: the type of the metadata that its holders give. */
-export class Semaphore<Meta = Json> extends NamedResource {
+export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOptions<Meta> & SemaphoreOptions<Meta>> {
   readonly #resource: Slots;
   /** The capacity that this process names; the first acquire sets it in the store. */
   readonly #named: { capacity: number | undefined };
@@ -82,7 +101,7 @@ export class Semaphore<Meta = Json> extends NamedResource {
     const resource: Slots = new Resource(runtime, semaphoreMachine, name, (id, lease, options, wait) =>
       askForSlots(id, lease, options, wait, named.capacity),
     );
-    super(resource as never);
+    super(resource as never, shownHold);
     this.#resource = resource;
     this.#named = named;
   }
@@ -114,45 +133,35 @@ export class Semaphore<Meta = Json> extends NamedResource {
     return runUnder(hold, work, traceOf(hold));
   }
 
-  /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
-  async acquireDetached(
-    options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
-  ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
-    return shownHold(await acquireDetached(this.#resource as never, options));
-  }
-
-  /**
-   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
-   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
-   */
-  async askDetached(
-    options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
-  ): Promise<TicketAnswer<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }>> {
-    const answer = await askWithTicket(this.#resource as never, options);
-    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
-  }
-
-  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
-  async collect(
-    claim: TicketClaim,
-    options: CollectOptions = {},
-  ): Promise<Collected<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }>> {
-    refuseWrongValues(options, COLLECT);
-    const answer = await collect(this.#resource as never, claim, options);
-    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
-  }
-
-  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
-  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
-    return withdraw(this.#resource as never, claim);
-  }
-
   /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     await this.#resource.submitOnce({ kind: 'resize', capacity });
     if (this.#named.capacity !== undefined) this.#named.capacity = capacity;
+  }
+
+  /**
+   * Grants nothing new until `undrain`: requests wait, tries are refused, and holders keep what they have. Those who wait see
+   * the reason. One that is drained already keeps its first drain.
+   */
+  async drain(by: Draining): Promise<DrainResult> {
+    const { holder, reason } = by;
+    const problem = requestProblem(by, ['holder', 'reason']);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    return (await this.#resource.submitOnce({ kind: 'drain', holder, reason })) as DrainResult;
+  }
+
+  /** Grants again, to those who wait first. With a `revision`, only if that is still the drain that you saw. */
+  async undrain(by: Undraining): Promise<UndrainResult> {
+    const { holder, revision } = by;
+    const isFit = revision === undefined || (Number.isSafeInteger(revision) && revision >= 0);
+    const problem =
+      requestProblem({ holder }, ['holder']) ??
+      (isFit ? undefined : `revision is ${shown(revision)}; expected a whole number, the revision of the drain`);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    const command = { kind: 'undrain', holder, ...(revision !== undefined && { revision }) };
+    return (await this.#resource.submitOnce(command)) as UndrainResult;
   }
 
   /** Who holds how many slots, who waits, and which rules bind them. */
@@ -164,7 +173,8 @@ export class Semaphore<Meta = Json> extends NamedResource {
       name: this.name,
       capacity: record.capacity,
       usedSlots,
-      availableSlots: Math.max(0, record.capacity - usedSlots),
+      availableSlots: availableSlots(view.state),
+      drained: record.drained,
       ...settingsView(record),
       holders: holders.map((holder, place) => {
         const { weight = 0, slots = [] } = record.holds[place] ?? {};
@@ -206,18 +216,10 @@ export class Semaphore<Meta = Json> extends NamedResource {
   };
 }
 
-function shownHold({
-  grant,
-  detached,
-}: {
-  readonly grant: Grant;
-  readonly detached: DetachedHold;
-}): DetachedHold & { readonly weight: number; readonly slots: readonly number[] } {
+function shownHold({ grant, detached }: Given): SlotsHeld {
   const { weight, slots } = grant as SemaphoreGrant;
   return { ...detached, weight, slots: slotNumbers(slots) };
 }
-
-const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 
 function askForSlots(
   id: string,

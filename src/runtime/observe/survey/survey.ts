@@ -8,6 +8,9 @@
  *     c/ notes   ─┘
  */
 import {
+  availableSlots,
+  DETACHED_TTL_MS,
+  type Drain,
   type Hold,
   isStale,
   type Json,
@@ -61,6 +64,11 @@ export interface SurveyedHold {
   readonly maxHoldMs: number | undefined;
   /** Whether the hold rests on the session of a process. A detached hold has a lease of its own, which its holder renews. */
   readonly isAttached: boolean;
+  /**
+   * Whether its holder knows of it: until a grant is collected, it has the lease of its ticket, which is shorter than its own.
+   * Unknown if leases were not asked for.
+   */
+  readonly isCollected?: boolean | undefined;
   /** The process that keeps it, if the hold is attached and the process lives. */
   readonly session: SurveyedSession | undefined;
   /** The process that took it; a detached hold outlives that process. */
@@ -111,6 +119,8 @@ export interface SurveyedSemaphore extends Surveyed<SurveyedSemaphoreHold> {
   readonly usedSlots: number;
   /** How many of them are free. */
   readonly availableSlots: number;
+  /** Who stopped every grant, when and why; undefined if nobody did. */
+  readonly drained: Drain | undefined;
 }
 
 /** Everything that is held and waited for, at one revision. */
@@ -196,6 +206,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       metadata: ownCopy(grant.metadata),
       maxHoldMs: grant.maxHoldMs,
       isAttached,
+      isCollected: lease === undefined ? undefined : isAttached || lease.ttlMs >= (grant.ttlMs ?? DETACHED_TTL_MS),
       session,
       takenBy:
         anchored.session(grant.lease) ?? (grant.from === undefined ? undefined : sessionOf(grant.lease, grant.from)),
@@ -215,13 +226,14 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       holds: lock.record.holds.map((grant: LockHold) => ({ ...hold(grant), mode: grant.mode })),
     })),
     semaphores: found.filter(isSemaphore).map((semaphore) => {
-      const { capacity, holds } = semaphore.record;
+      const { capacity, holds, drained } = semaphore.record;
       const usedSlots = holds.reduce((sum, { weight }) => sum + weight, 0);
       return {
         ...common(semaphore, anchored),
         capacity,
         usedSlots,
-        availableSlots: Math.max(0, capacity - usedSlots),
+        availableSlots: availableSlots({ record: semaphore.record, waiting: [] }),
+        drained,
         holds: holds.map((grant: SemaphoreHold) => ({
           ...hold(grant),
           weight: grant.weight,

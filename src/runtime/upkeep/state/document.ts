@@ -12,8 +12,10 @@ import {
   type LockMode,
   type OnStale,
   type Token,
+  type Drain,
 } from '../../../core/index.ts';
 import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
+import type { Retention } from '../../tasks/retention.ts';
 
 export const STATE_VERSION = 1;
 
@@ -70,6 +72,8 @@ export interface SavedSemaphore {
   readonly onStale: OnStale;
   /** What every holder is bound by; absent if nothing limits them. */
   readonly limits?: Limits;
+  /** Who stopped every grant, when and why; absent if nobody did. */
+  readonly drained?: Drain;
   /** In the order of their grants. */
   readonly holds: readonly SavedSemaphoreHold[];
 }
@@ -112,7 +116,12 @@ export interface SavedState {
   readonly pipelines: readonly SavedPipeline[];
   /** The keys of the bus with their values; none of an etcd, where they are those of other programs too. */
   readonly keys: Readonly<Record<string, string>>;
+  /** How long finished tasks are kept, beside the tasks; absent if nobody has set it. */
+  readonly retention?: Retention;
 }
+
+/** What has a file of its own. */
+export type SavedKind = Exclude<keyof SavedState, 'retention'>;
 
 /** One file for each kind of resource. */
 export const STATE_FILES = {
@@ -121,7 +130,7 @@ export const STATE_FILES = {
   tasks: 'tasks.json',
   pipelines: 'pipelines.json',
   keys: 'keys.json',
-} as const satisfies Record<keyof SavedState, string>;
+} as const satisfies Record<SavedKind, string>;
 
 export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks' | 'semaphores'> {
   return {
@@ -132,12 +141,13 @@ export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks'
       ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), mode: hold.mode })),
     })),
-    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, holds }) => ({
+    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, drained, holds }) => ({
       name,
       capacity,
       token,
       onStale,
       ...savedLimits(limits),
+      ...(drained !== undefined && { drained }),
       holds: holds.map((hold) => ({ ...savedHold(hold), weight: hold.weight, slots: hold.slots })),
     })),
   };
@@ -165,11 +175,12 @@ function savedHold(hold: SurveyedHold): SavedHold {
 }
 
 /** The text of one file. */
-export function rendered(kind: keyof SavedState, state: SavedState): string {
-  return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind] }, undefined, 2)}\n`;
+export function rendered(kind: SavedKind, state: SavedState): string {
+  const beside = kind === 'tasks' ? { retention: state.retention } : {};
+  return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind], ...beside }, undefined, 2)}\n`;
 }
 
 /** The text of a file for a state without such resources. */
-export function emptyFile(kind: keyof SavedState): string {
+export function emptyFile(kind: SavedKind): string {
   return JSON.stringify({ version: STATE_VERSION, [kind]: kind === 'keys' ? {} : [] });
 }
