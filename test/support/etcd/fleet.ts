@@ -13,7 +13,7 @@ import { Proxy } from './proxy.ts';
 import { RemoteProcess } from './remote.ts';
 
 /** Short enough to be waited for, and long enough that nobody loses it because the machine is busy. */
-export const TTL_MS = 4000;
+export const TTL_MS = 6000;
 
 export interface EtcdProcess {
   readonly box: Signalbox;
