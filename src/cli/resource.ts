@@ -33,6 +33,7 @@ import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './looking.ts';
 import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
+import { notThroughServer, serverOf } from './remote/url.ts';
 import { isJson, withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
 import { layoutFor } from './table.ts';
@@ -69,6 +70,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
   details: (hold: Hold) => object,
 ): Promise<void> {
   const flags = { ...said, json: isJson(command) };
+  refuseForeignPid(command, flags);
   const limit = limitOf(flags);
   const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
     const one = inBox(box);
@@ -93,6 +95,14 @@ export async function acquireByHand<Hold extends DetachedHold>(
     });
   };
   await withBox(command, work, { limit });
+}
+
+/** The server may run on another machine, as another user, or outside of this sandbox: its processes are others. */
+function refuseForeignPid(command: Command, { pid }: AcquireFlags): void {
+  const server = serverOf(command);
+  if (pid === undefined || server === undefined) return;
+  const why = 'the server cannot see the processes of this machine';
+  throw notThroughServer('--pid', server, why, 'use a short --ttl and renew the hold');
 }
 
 interface Acquirable<Hold extends DetachedHold> extends Resource, Ticketed<Hold> {

@@ -6,7 +6,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { interruptible } from './interrupt.ts';
 import { openInTime, type WaitLimit } from './opening.ts';
 import type { GlobalOptions } from './program.ts';
-import { isServerUrl, refuseUnlessThroughServer } from './remote/url.ts';
+import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
 
 /** `limit`: the time that the user gave for all of it. */
 export type BoxOptions = OpenOptions & { readonly limit?: WaitLimit };
@@ -23,8 +23,8 @@ export function openBox(
 }
 
 async function opened(command: Command, store: string | undefined, options: OpenOptions): Promise<Signalbox> {
-  const server = store ?? process.env['SIGNALBOX_URL'] ?? '';
-  if (isServerUrl(server)) {
+  const server = serverOf(command);
+  if (server !== undefined) {
     refuseUnlessThroughServer(command, server);
     return (await import('./remote/open.ts')).openRemote(server, { ttlMs: options.sessionTtlMs });
   }

@@ -5,7 +5,10 @@ import { runUnder } from '../runtime/holds/run-under.ts';
 import type { DetachedHold, SettingsView } from '../runtime/holds/terms.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
-import { RemoteSemaphoreHold } from './hold.ts';
+import type { Drain } from '../core/index.ts';
+import type { Draining, DrainResult, Undraining, UndrainResult } from '../runtime/holds/semaphore.ts';
+import { type Grant, RemoteSemaphoreHold } from './hold.ts';
+import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
 
 /** How to ask for slots over HTTP. */
@@ -19,8 +22,16 @@ export type RemoteSemaphoreAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteSemaphoreHold }
   | Extract<SemaphoreAttempt, { readonly ok: false }>;
 
+/** Slots that only `renew` keeps. */
+export interface DetachedSemaphoreHold extends DetachedHold {
+  /** How many slots it has. */
+  readonly weight: number;
+  /** The slot numbers, from 0, that no other hold has meanwhile. */
+  readonly slots: readonly number[];
+}
+
 /** A semaphore by its name, at a server: slots that several holders share. */
-export class RemoteSemaphore extends RemoteResource {
+export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
   /** The capacity that this program names, if it names one; the first acquire sets it. */
   readonly capacity: number | undefined;
 
@@ -32,14 +43,14 @@ export class RemoteSemaphore extends RemoteResource {
 
   /** Waits for slots. Throws `NotAcquired` if they cannot be had. */
   async acquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreHold> {
-    const given = await this.waited(options, this.#named, true);
+    const given = await this.waited(options, true);
     return this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
   }
 
   /** Answers at once, and does not throw if there are not enough slots. */
   async tryAcquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreAttempt> {
     try {
-      const given = await this.waited(options, this.#named, false);
+      const given = await this.waited(options, false);
       const hold = this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
       return { ok: true, kind: given.grant.outcome, hold };
     } catch (error) {
@@ -54,17 +65,34 @@ export class RemoteSemaphore extends RemoteResource {
   }
 
   /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
-  async acquireDetached(
-    options: RemoteSemaphoreOptions & { readonly holder: string },
-  ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
+  async acquireDetached(options: RemoteSemaphoreOptions & { readonly holder: string }): Promise<DetachedSemaphoreHold> {
     const holder = holderIn(this.connected, options.holder);
-    const { grant } = await this.waited({ ...options, holder }, { ...this.#named, ttlMs: options.ttlMs }, true);
-    return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
+    const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
+    return this.detached(grant);
   }
 
   /** Changes the number of slots, for administrators; fewer than are in use take effect as holders release. */
   async resize(capacity: number): Promise<void> {
     await this.ask({ method: 'PUT', body: { capacity } }, 'settings');
+  }
+
+  /** Grants nothing new until `undrain`, for administrators: requests wait, and holders keep what they have. */
+  async drain(by: Draining): Promise<DrainResult> {
+    const { outcome, drained } = await this.post<Drained>('drain', by, { isKeyed: true });
+    return { kind: outcome as DrainResult['kind'], drain: drainFrom(drained) };
+  }
+
+  /** Grants again, to those who wait first. With a `revision`, only if that is still the drain that you saw. */
+  async undrain(by: Undraining): Promise<UndrainResult> {
+    try {
+      const { drained } = await this.post<Drained>('undrain', by, { isKeyed: true });
+      return { kind: 'undrained', drain: drainFrom(drained) };
+    } catch (error) {
+      const { drained } = refusedWith(error, 'wrong-state') as unknown as {
+        readonly drained: Drained['drained'] | null;
+      };
+      return drained === null ? { kind: 'not-drained' } : { kind: 'another-drain', drain: drainFrom(drained) };
+    }
   }
 
   /** Who holds slots, who waits for them, and which rules bind them. */
@@ -74,7 +102,22 @@ export class RemoteSemaphore extends RemoteResource {
     return { ...semaphore, maxHoldMs, ttlMs };
   }
 
-  get #named(): { readonly capacity?: number } {
+  /** @internal */
+  protected get terms(): object {
     return this.capacity === undefined ? {} : { capacity: this.capacity };
   }
+
+  /** @internal */
+  protected detached(grant: Grant): DetachedSemaphoreHold {
+    return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
+  }
+}
+
+interface Drained {
+  readonly outcome: string;
+  readonly drained: Omit<Drain, 'at'> & { readonly at: string };
+}
+
+function drainFrom({ at, ...drain }: Drained['drained']): Drain {
+  return { ...drain, at: Date.parse(at) };
 }

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
+import { always, openMemory, prefixed, readRange, Value } from '../../src/store/index.ts';
 import { LOCAL, readEvents, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -24,6 +25,28 @@ afterEach(async () => {
 });
 
 describe('the witness over HTTP', () => {
+  it('says whether the record is intact, and what maintenance found damaged, also to those who come later', async () => {
+    const store = openMemory();
+    const damaged = new TestServer(await open(store, { witness: true }));
+    try {
+      for (const name of ['bad', 'good']) await (await damaged.box.lock(name).acquire({ holder: 'a' })).release();
+      const { body: page } = await damaged.get('/v1/witness/entries?resource=lock/bad');
+      expect((await damaged.get('/v1/witness/verify')).body).toMatchObject({ isIntact: true });
+      expect((await damaged.get('/v1/witness/verify')).body.revision).toBeGreaterThanOrEqual(page.revision);
+      expect((await damaged.get('/v1/board')).body.troubles).toEqual([]);
+      const { pairs } = await readRange(store, { ...prefixed('witness/lock/bad/'), limit: 1 });
+      await store.transaction(always([{ do: 'put', key: pairs[0]?.key ?? '', value: Value.text('no entry') }]));
+      await damaged.box.witness.configure({ mostEntries: 2, checkpointMs: 0 });
+      await damaged.box.maintain();
+      expect((await damaged.get('/v1/witness/verify')).body).toMatchObject({ isIntact: false });
+      for (const path of ['/v1/board', '/v1/board?holds=false']) {
+        expect((await damaged.get(path)).body.troubles).toMatchObject([{ kind: 'damaged', subject: 'lock/bad' }]);
+      }
+    } finally {
+      await damaged.close();
+    }
+  });
+
   it('has every entry once, in pages of any size', async () => {
     for (let n = 0; n < 7; n++) await (await server.box.lock(`n-${n % 3}`).acquire({ holder: `h-${n}` })).release();
     const all = [];
@@ -43,6 +66,45 @@ describe('the witness over HTTP', () => {
     for await (const { resource, seq } of box.witness.entries({ resource: 'lock/n-1' }))
       ours.push(`${resource}#${seq}`);
     expect(ours).toEqual(all.filter((one) => one.startsWith('lock/n-1#')));
+  });
+
+  it('says so when entries between two pages were trimmed', async () => {
+    for (let n = 0; n < 6; n++) await (await server.box.lock('a').acquire({ holder: `h-${n}` })).release();
+    await (await server.box.lock('z').acquire()).release();
+    const first = await server.get('/v1/witness/entries?resource=lock/*&limit=2');
+    expect(first.body).toMatchObject({ isTrimmed: false });
+    await server.box.witness.checkpoint();
+    await server.box.witness.trim();
+    for (const name of ['a', 'z']) await (await server.box.lock(name).acquire()).release();
+    const next = await server.get(
+      `/v1/witness/entries?resource=lock/*&limit=100&after=${encodeURIComponent(first.body.next)}`,
+    );
+    expect(next.body.isTrimmed).toBe(true);
+    const left = [];
+    for await (const { resource, seq } of server.box.witness.entries({ resource: 'lock/*' }))
+      left.push([resource, seq]);
+    expect(next.body.entries.map(({ resource, seq }: { resource: string; seq: number }) => [resource, seq])).toEqual(
+      left,
+    );
+    expect(left.length).toBeGreaterThan(1);
+  });
+
+  it('a client that reads while entries are trimmed throws, and leaves nothing out silently', async () => {
+    for (let n = 0; n < 6; n++) await server.box.witness.record({ component: 'c', event: 'x:y' });
+    // A client asks for a thousand at a time, which are dear to make.
+    const small = connect('http://127.0.0.1:7300', {
+      token: LOCAL,
+      fetch: (input, init) => server.server.fetch(new Request(String(input).replace('limit=1000', 'limit=3'), init)),
+    });
+    const read = async (): Promise<void> => {
+      for await (const { seq } of small.witness.entries({ resource: 'component/c' })) {
+        if (seq !== 2) continue;
+        await server.box.witness.checkpoint();
+        await server.box.witness.trim();
+        await server.box.witness.record({ component: 'c', event: 'x:y' });
+      }
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'compacted' });
   });
 
   it('is followed, sealed, proven and verified', async () => {

@@ -179,6 +179,22 @@ describe('somebody who writes the whole history anew, with all hashes', () => {
     }
   });
 
+  it('is found from whichever of 320 entries on it is, by the last anchor and by the signature', () => {
+    const whole = { entries: 320, resources: 20 };
+    const signed = record({ ...whole, sign });
+    const last = signed.checkpoints.slice(-1);
+    const { sign: byAnother } = signer();
+    const unseen: string[] = [];
+    for (let forgedFrom = 0; forgedFrom < whole.entries; forgedFrom++) {
+      const forged = exported(record({ ...whole, actor: 'mallory', forgedFrom, sign: byAnother }));
+      if (verify(forged).finding !== undefined) unseen.push(`${forgedFrom}: the chains alone showed it`);
+      if (verify(forged, { anchors: last }).finding?.kind !== 'changed') unseen.push(`${forgedFrom}, by the anchor`);
+      if (verify(forged, { verifySignature }).finding?.kind !== 'bad-signature')
+        unseen.push(`${forgedFrom}, by the key`);
+    }
+    expect(unseen).toEqual([]);
+  });
+
   it('is found by an anchor also if the checkpoint, or all of them, are left out', () => {
     const forged = record({ ...shape, actor: 'mallory' });
     for (const checkpoints of [[], forged.checkpoints.slice(0, 1)]) {

@@ -22,7 +22,7 @@ import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
 import { quoted } from '../pipeline/words.ts';
-import { isServerUrl } from '../remote/url.ts';
+import { isServerUrl, notThroughServer } from '../remote/url.ts';
 import { holdersOf } from '../guard/own-holders.ts';
 import { acquire, type AcquireOptions } from './acquire.ts';
 import { attended, NOT_STARTED } from './attended.ts';
@@ -51,6 +51,10 @@ export async function run(
   const program = findProgram(argv[0], env);
   return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
     const url = storeUrl(request.store, env);
+    if (request.ticket !== undefined && isServerUrl(url)) {
+      const why = 'what it waits for becomes a hold of its process';
+      throw notThroughServer('run --ticket', url, why, 'keep the place with signalbox lock acquire --ticket');
+    }
     const limit = new WaitLimit(request.waitMs);
     const witness = witnessIn(request.store, env);
     const box = await openInTime({ url, leaving: signals.leaving, limit }, (signal) =>

@@ -100,6 +100,18 @@ export interface ResizedEvent extends EventFields<'semaphore:resized'>, Imported
   readonly from: number;
 }
 
+/** Nothing new of a semaphore is granted from now on; `holder` is who stopped it. */
+export interface DrainedEvent extends EventFields<'semaphore:drained'> {
+  /** Why. */
+  readonly reason: string;
+}
+
+/** A semaphore grants slots again; `holder` is who undid the drain. */
+export interface UndrainedEvent extends EventFields<'semaphore:undrained'> {
+  /** Why it had been drained. */
+  readonly reason: string;
+}
+
 /** A task is new; `holder` is who published it, if it said so. */
 export interface TaskPublishedEvent extends EventFields<'task:published'> {}
 
@@ -215,6 +227,16 @@ export interface WitnessTrimmedEvent extends EventFields<'witness:trimmed'> {
   readonly checkpoint: number;
 }
 
+/** The record of the witness could not be anchored or archived; it is tried again later. `resource` is `witness/size`. */
+export interface WitnessFailedEvent extends EventFields<'witness:failed'> {
+  /** What failed. A record that cannot be archived is not trimmed. */
+  readonly step: 'anchor' | 'archive';
+  /** Why, in a sentence. */
+  readonly why: string;
+  /** The checkpoint that was made for it. */
+  readonly checkpoint: number;
+}
+
 /** Maintenance found a part of the record that does not verify, and left it unsealed. `resource` is `witness/size`. */
 export interface WitnessDamagedEvent extends EventFields<'witness:damaged'> {
   /** The chain that is damaged; empty if it is not one chain. */
@@ -239,6 +261,8 @@ export type SignalboxEvent =
   | QueuedEvent
   | DeadlockEvent
   | ResizedEvent
+  | DrainedEvent
+  | UndrainedEvent
   | TaskPublishedEvent
   | TaskEvent
   | PipelineStartedEvent
@@ -252,6 +276,7 @@ export type SignalboxEvent =
   | GuardEvent
   | WitnessFillingEvent
   | WitnessTrimmedEvent
+  | WitnessFailedEvent
   | WitnessDamagedEvent
   | ResyncEvent;
 

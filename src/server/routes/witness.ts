@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
+import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
 import { actorOf } from '../acting.ts';
 import { entryStream } from '../entry-stream.ts';
@@ -38,7 +39,7 @@ export const witness: readonly Operation[] = [
     answers: { 200: { description: 'The record as a whole.', schema: z.looseObject({ isOn: z.boolean() }) } },
     async run({ box }) {
       const isOn = await box.witness.isOn();
-      return ok({ isOn, ...(isOn && { size: await box.witness.size() }) });
+      return ok({ isOn, ...(isOn && { size: await box.witness.size(), warnings: await box.witness.warnings() }) });
     },
   }),
   operation({
@@ -46,7 +47,8 @@ export const witness: readonly Operation[] = [
     summary: 'Read the record',
     description:
       'The entries that fit, chain by chain, each chain in order, in pages; `next` begins the next page. One resource is read ' +
-      'fastest: other filters look at every entry.',
+      'fastest: other filters look at every entry. `isTrimmed` says that the last entry of the page before is not there any ' +
+      'more: entries that came after it may have been trimmed with it.',
     query: z.strictObject({
       ...filter,
       limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
@@ -59,20 +61,30 @@ export const witness: readonly Operation[] = [
     answers: {
       200: {
         description: 'The entries.',
-        schema: z.object({ entries: z.array(entry), next: z.string().nullable() }),
+        schema: z.object({
+          entries: z.array(entry),
+          next: z.string().nullable(),
+          isTrimmed: z.boolean(),
+          revision: z.int(),
+        }),
       },
     },
     async run({ box, signal, query: { limit = DEFAULT_PAGE, after, ...rest } }) {
       const found: WitnessEntry[] = [];
-      let isPast = after === undefined;
+      const last = after === undefined ? '' : keyOf(placeIn(after));
+      let isTrimmed = after !== undefined;
       for await (const one of box.witness.entries(given(rest) as WitnessFilter)) {
         signal.throwIfAborted();
-        if (isPast) found.push(one);
-        isPast ||= placeOf(one) === after;
+        const key = keyOf(one);
+        if (key === last) isTrimmed = false;
+        if (key > last) found.push(one);
         if (found.length > limit) break;
       }
       const page = found.slice(0, limit);
-      return ok({ entries: page, next: found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null });
+      const next = found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null;
+      // Read last: none of the entries was written after it.
+      const { revision } = await box.health();
+      return ok({ entries: page, next, isTrimmed, revision });
     },
   }),
   operation({
@@ -92,9 +104,18 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.verify', method: 'get', path: '/v1/witness/verify', tag, role: 'viewer' },
     summary: 'Verify the record',
     description:
-      'Reads all of it. `isIntact` says whether it is whole; `finding` names the first problem. To trust the answer, trust the server: else export the record and verify it yourself.',
-    answers: { 200: { description: 'What was found.', schema: anyObject } },
-    run: async ({ box }) => ok(await verified(box)),
+      'Reads all of it. `isIntact` says whether it is whole; `finding` names the first problem. What was written after ' +
+      '`revision` may be left out. To trust the answer, trust the server: else export the record and verify it yourself.',
+    answers: {
+      200: {
+        description: 'What was found.',
+        schema: z.looseObject({ isIntact: z.boolean(), entries: z.int(), revision: z.int() }),
+      },
+    },
+    async run({ box }) {
+      const { revision, found } = await verified(box);
+      return ok({ isIntact: found.finding === undefined, revision, ...found });
+    },
   }),
   operation({
     ...{ id: 'witness.checkpoints', method: 'get', path: '/v1/witness/checkpoints', tag, role: 'viewer' },
@@ -157,13 +178,32 @@ function placeOf({ resource, seq }: WitnessEntry): string {
   return `${seq}:${resource}`;
 }
 
-/** Reading everything is dear: those who ask meanwhile get the same answer. */
-const verifying = new WeakMap<Signalbox, Promise<Verification>>();
+function placeIn(text: string): Pick<WitnessEntry, 'resource' | 'seq'> {
+  const colon = text.indexOf(':');
+  return { resource: text.slice(colon + 1), seq: Number(text.slice(0, colon)) };
+}
 
-function verified(box: Signalbox): Promise<Verification> {
+/** Entries come in the order of their keys. */
+function keyOf({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): string {
+  return entryKey(chainPath(resource), seq);
+}
+
+/** Reading everything is dear: those who ask meanwhile get the same answer. */
+const verifying = new WeakMap<Signalbox, Promise<Verified>>();
+
+interface Verified {
+  /** All that was written up to this revision was read; of what came later, nobody knows. */
+  readonly revision: number;
+  readonly found: Verification;
+}
+
+function verified(box: Signalbox): Promise<Verified> {
   const running = verifying.get(box);
   if (running !== undefined) return running;
-  const begun = box.witness.verify().finally(() => verifying.delete(box));
+  const begun = (async (): Promise<Verified> => {
+    const { revision } = await box.health();
+    return { revision, found: await box.witness.verify() };
+  })().finally(() => verifying.delete(box));
   verifying.set(box, begun);
   return begun;
 }
