@@ -11,6 +11,19 @@ export const WARNINGS_KEY = stateKey('witness', 'size');
 export interface Told {
   readonly filling?: boolean;
   readonly damaged?: readonly string[];
+  readonly failed?: KeepingFailure;
+}
+
+/** What a keeper of the record could not do. */
+export interface KeepingFailure {
+  readonly step: 'anchor' | 'archive';
+  readonly why: string;
+  /** How often in a row. */
+  readonly times: number;
+  /** The last time. */
+  readonly at: number;
+  /** The process that tried. */
+  readonly by: string;
 }
 
 export async function readTold(
