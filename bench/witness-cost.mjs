@@ -1,6 +1,7 @@
 /**
- * What does the witness cost? An acquire and release with it and without it, on each engine, in turns; the bytes of an entry; and the
- * size of a store that keeps a short record while it is changed 20,000 times (WITNESS_CHANGES=100000 for more).
+ * What does the witness cost? An acquire and release with it and without it, on each engine, in turns, as time that passes and as time of
+ * the processor, which a busy machine changes less; the bytes of an entry; and the size of a store that keeps a short record while
+ * it is changed 100,000 times (20,000 with --quick). An engine may be named, or `growth`: node bench/witness-cost.mjs file
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,17 +9,18 @@ import { join } from 'node:path';
 import { open } from 'signalbox';
 import { startEtcd } from './measure/etcd.mjs';
 import { machine } from './measure/machine.mjs';
-import { inTurns, row } from './measure/rounds.mjs';
+import { inTurns, median, row } from './measure/rounds.mjs';
 
-const CHANGES = Number(process.env['WITNESS_CHANGES'] ?? 20_000);
+const isQuick = process.argv.includes('--quick');
+const CHANGES = isQuick ? 20_000 : 100_000;
 const directory = mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
-const engines = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ['memory', 'file', 'etcd'];
+const named = process.argv.slice(2).filter((arg) => !arg.startsWith('-'));
+const parts = named.length > 0 ? named : ['memory', 'file', 'etcd', 'growth'];
 
 console.log(machine());
-const etcd = engines.includes('etcd') ? await startEtcd() : undefined;
+const etcd = parts.includes('etcd') ? await startEtcd() : undefined;
 try {
-  for (const engine of engines) if (engine !== 'growth') await cost(engine);
-  await growth();
+  for (const part of parts) await (part === 'growth' ? growth() : cost(part));
 } finally {
   await etcd?.stop();
   rmSync(directory, { recursive: true, force: true });
@@ -33,19 +35,27 @@ async function cost(/** @type {string} */ engine) {
   const boxes = await Promise.all(
     [true, false].map((witness) => open(urlOf(engine, witness ? 'on' : 'off'), { witness, maintains: false })),
   );
-  const [on, off] = boxes.map((box) => async (/** @type {number} */ operations) => {
+  /** Of the processor, in microseconds for each operation; with the witness, and without. */
+  const spent = boxes.map(() => /** @type {number[]} */ ([]));
+  const [on, off] = boxes.map((box, which) => async (/** @type {number} */ operations) => {
     const lock = box.lock('bench');
+    const before = process.cpuUsage();
     for (let i = 0; i < operations; i++) await (await lock.acquire()).release();
+    const { user, system } = process.cpuUsage(before);
+    spent[which].push((user + system) / operations);
   });
   const operations = { memory: 10_000, file: 2000, etcd: 150 }[engine];
   row(
     `acquire+release on ${engine}`,
-    await inTurns({ witness: on, without: off }, { operations }),
+    await inTurns({ witness: on, without: off }, { operations, ...(isQuick && { rounds: 7 }) }),
     'witness',
     'without',
   );
+  const [withIt, without] = spent.map(median);
+  const ratio = (withIt / without).toFixed(2);
+  console.log(`  of the processor: witness ${withIt.toFixed(1)} µs | without ${without.toFixed(1)} µs | ratio ${ratio}`);
   const { entries, bytes } = await boxes[0].witness.size();
-  console.log(`bytes per entry: ${Math.round(bytes / entries)}`);
+  console.log(`  bytes per entry: ${Math.round(bytes / entries)}`);
   for (const box of boxes) await box.close();
 }
 
@@ -67,8 +77,10 @@ async function growth() {
     sizes.push(Math.round(bytesIn(join(directory, 'growth')) / 1024));
   }
   const { finding, entries } = await box.witness.verify();
+  const [before, after] = [sizes.slice(0, steps / 2), sizes.slice(steps / 2)].map((some) => Math.max(...some));
   console.log(
-    `store after each tenth of ${CHANGES} changes, in KiB: ${sizes.join(' ')} (${entries} entries left; ${finding?.why ?? 'verifies'})`,
+    `store after each tenth of ${CHANGES} changes, in KiB: ${sizes.join(' ')} (${entries} entries left; ${finding?.why ?? 'verifies'}); ` +
+      `largest of the second half by that of the first: ${(after / before).toFixed(2)}`,
   );
   await box.close();
 }

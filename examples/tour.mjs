@@ -16,8 +16,8 @@ const opened = [];
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void stop(signal));
 
 console.log(`
-${bold('signalbox')} keeps workers from stepping on each other. Who gets in, waits and leaves is told here by the events of
-the store, as any subscriber hears them. Each worker opens the store by itself, the way separate programs would.`);
+${bold('signalbox')} keeps workers from stepping on each other. The events of the store show who gets in, waits and leaves,
+as any subscriber hears them. Each worker opens the store by itself, the way separate programs would.`);
 const watcher = await join();
 await oneAtATime();
 await aFewAtATime();
@@ -54,7 +54,7 @@ async function aFewAtATime() {
 
 async function tooLong() {
   title('3. A hold that ends: an agent may deploy for one second, and takes longer.', [
-    'It is told by its abort signal, and only then the next one gets in. This one does not listen and',
+    'Its abort signal fires, and only then the next one gets in. This one does not listen and',
     'writes all the same; but the server it writes to compares tokens, and turns it away.',
   ]);
   const table = await watch('lock/deploy', 'held by', 12, names);
@@ -63,7 +63,7 @@ async function tooLong() {
   const server = newServer();
 
   const hold = await slow.lock('deploy').acquire({ holder: agentHolder('slow'), maxHoldMs: 1000 });
-  hold.signal.addEventListener('abort', () => say(hold.holder, red('is told'), hold.signal.reason.message));
+  hold.signal.addEventListener('abort', () => say(hold.holder, red('hears'), hold.signal.reason.message));
   const waiting = next.lock('deploy').run(
     async ({ holder, token }) => {
       await sleep(200);

@@ -16,6 +16,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
+import { parseAst } from 'rolldown/parseAst';
 import { dts } from 'rolldown-plugin-dts';
 import { root } from './ensure.mjs';
 
@@ -100,7 +101,7 @@ async function bundleLibrary() {
     external: isPackage,
     experimental: { attachDebugInfo: 'none' },
   });
-  await made.write({
+  const { output } = await made.write({
     dir: dist,
     format: 'esm',
     entryFileNames: '[name].js',
@@ -115,6 +116,29 @@ async function bundleLibrary() {
     ...READABLE,
   });
   await made.close();
+  for (const { fileName } of output) breakLines(join(dist, fileName));
+}
+
+/**
+ * Puts each statement on a line of its own. Where a program does not catch an error, Node prints the line that threw it, which
+ * would be the whole file.
+ */
+function breakLines(/** @type {string} */ file) {
+  const code = readFileSync(file, 'utf8');
+  /** @type {Set<number>} */
+  const starts = new Set();
+  const visit = (/** @type {unknown} */ node) => {
+    if (typeof node !== 'object' || node === null) return;
+    for (const [name, value] of Object.entries(node)) {
+      if (Array.isArray(value) && (name === 'body' || name === 'consequent'))
+        for (const { start: at } of value) starts.add(at);
+      visit(value);
+    }
+  };
+  visit(parseAst(code));
+  const places = [0, ...[...starts].sort((one, other) => one - other), code.length];
+  const lines = places.slice(1).map((end, place) => code.slice(places[place], end).trimEnd());
+  writeFileSync(file, `${lines.filter((line) => line !== '').join('\n')}\n`);
 }
 
 /**
@@ -164,6 +188,7 @@ async function bundleForBrowsers() {
   });
   await made.write({ dir: dist, format: 'esm', entryFileNames: '[name].js', codeSplitting: false, ...READABLE });
   await made.close();
+  breakLines(join(dist, `${FOR_BROWSERS}.js`));
 }
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {

@@ -62,7 +62,11 @@ ensure();
 const { chromium } = await import('playwright-core');
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
-  for (const amount of everything === undefined ? /** @type {const} */ (['little']) : wanted.length > 0 ? wanted : AMOUNTS) {
+  for (const amount of everything === undefined
+    ? /** @type {const} */ (['little'])
+    : wanted.length > 0
+      ? wanted
+      : AMOUNTS) {
     await pictureAll(amount);
   }
 } finally {
@@ -85,8 +89,13 @@ async function pictureAll(amount) {
     if (amount !== 'nothing') closing.unshift(keepBusy(box));
     for (const [view, path, amounts] of VIEWS.filter(([, , worth]) => worth.includes(amount))) {
       for (const theme of /** @type {const} */ (['dark', 'light'])) {
-        for (const [width, viewport] of /** @type {const} */ ([['wide', WIDE], ['phone', PHONE]])) {
-          const kept = KEPT.find(([, of, is, at]) => of === view && is === theme && at === width && amounts.includes('little'));
+        for (const [width, viewport] of /** @type {const} */ ([
+          ['wide', WIDE],
+          ['phone', PHONE],
+        ])) {
+          const kept = KEPT.find(
+            ([, of, is, at]) => of === view && is === theme && at === width && amounts.includes('little'),
+          );
           if (everything === undefined && kept === undefined) continue;
           const at = path.replace('THEN', new Date(then ?? 0).toISOString());
           const page = await shown(served, at, theme, viewport);
@@ -119,16 +128,21 @@ async function shown(served, path, theme, viewport) {
   const page = await context.newPage();
   // The machine on which the pictures are taken is nobody's business.
   await page.route(/\/v1\/(board|resources|locks|semaphores|tasks|pipelines)/, async (route) => {
-    const answer = await route.fetch();
-    const text = (await answer.text())
+    const answer = await route.fetch().catch(() => undefined);
+    // The page was closed meanwhile.
+    if (answer === undefined || page.isClosed()) return;
+    const text = (await answer.text().catch(() => ''))
       .replaceAll(JSON.stringify(process.cwd()).slice(1, -1), '/srv/shop')
       .replaceAll(`"${hostname()}"`, '"build-3"')
       .replaceAll(hostname(), 'build-3')
       .replaceAll('"user":"root"', '"user":"ada"');
-    await route.fulfill({ response: answer, body: text });
+    await route.fulfill({ response: answer, body: text }).catch(() => undefined);
   });
   await page.goto(`${served.link}&view=${encodeURIComponent(path)}`);
-  await page.locator(path.includes('at=') ? '.strip.past' : '.chip b:text-is("live")').first().waitFor();
+  await page
+    .locator(path.includes('at=') ? '.strip.past' : '.chip b:text-is("live")')
+    .first()
+    .waitFor();
   // What a view reads for itself comes after the board.
   await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
   return page;

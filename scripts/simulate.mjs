@@ -1,6 +1,7 @@
 // @ts-check
 // npm run simulate -- ARGS…: whole-system runs under a seeded clock, network and schedule. ARGS go to the simulator.
 
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { ensure, isMain, root, run } from './ensure.mjs';
 
@@ -12,16 +13,16 @@ export function simulate(/** @type {readonly string[]} */ args) {
   return run(process.execPath, [simulator, ...args]);
 }
 
-/** Seeds 1 to `seeds`, both halves at the same time. */
-export function simulations(/** @type {number} */ seeds) {
-  const half = Math.ceil(seeds / 2);
-  const task = (/** @type {number} */ part, /** @type {number} */ from, /** @type {number} */ count) => {
-    const args = ['--jobs', '1', '--from', String(from), '--seeds', String(count)];
-    /** @type {import('./tasks.mjs').Task} */
-    const made = { name: `simulation ${part}`, command: [process.execPath, ...NODE_OPTIONS, simulator, ...args] };
-    return made;
-  };
-  return [task(1, 1, half), task(2, half + 1, seeds - half)];
+/**
+ * Seeds 1 to `seeds`, on half of the cores: what only computes fills the gaps that tests leave while they wait, and on all of
+ * them it would be through long before the tests are.
+ *
+ * @returns {import('./tasks.mjs').Task}
+ */
+export function simulation(/** @type {number} */ seeds) {
+  const jobs = Math.max(1, availableParallelism() >> 1);
+  const args = ['--jobs', String(jobs), '--seeds', String(seeds)];
+  return { name: 'simulation', command: [process.execPath, ...NODE_OPTIONS, simulator, ...args] };
 }
 
 if (isMain(import.meta)) {

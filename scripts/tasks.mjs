@@ -3,6 +3,7 @@
 // than they compute, so work that only computes fills the gaps.
 
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { root } from './ensure.mjs';
 
@@ -19,7 +20,15 @@ import { root } from './ensure.mjs';
  * shown when they have ended, so that it stays in one piece.
  */
 
-/** @typedef {{ readonly name: string, readonly code: number, readonly ms: number, readonly lines: readonly string[] }} Result */
+/**
+ * @typedef {{
+ *   readonly name: string,
+ *   readonly code: number,
+ *   readonly ms: number,
+ *   readonly cpuMs: number | undefined,
+ *   readonly lines: readonly string[],
+ * }} Result
+ */
 
 /** Marks a task that was never started. */
 const LEFT_OUT = -1;
@@ -44,7 +53,7 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
     const failed = needed.find(({ code }) => code !== 0);
     if (failed !== undefined) {
       console.log(`-- ${task.name}: left out, because ${failed.name} failed`);
-      return { name: task.name, code: LEFT_OUT, ms: 0, lines: [] };
+      return { name: task.name, code: LEFT_OUT, ms: 0, cpuMs: undefined, lines: [] };
     }
     const result = await ended(task);
     const how = result.code === 0 ? 'passed' : `failed with ${result.code}`;
@@ -57,11 +66,10 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
       console.log(`\n== ${name} failed with ${code}; its last lines:\n${lines.join('\n')}`);
   }
   if (results.length > 1) {
-    console.log(
-      `\n${results.map(({ name, code, ms }) => `${code === 0 ? ' ' : 'x'} ${name.padEnd(24)} ${ms === 0 ? '-' : seconds(ms)}`).join('\n')}`,
-    );
+    console.log(`\n${results.map(row).join('\n')}`);
   }
-  console.log(`  ${'all of it'.padEnd(24)} ${seconds(performance.now() - begun)}`);
+  const cpuMs = results.reduce((sum, result) => sum + (result.cpuMs ?? 0), 0);
+  console.log(row({ name: 'all of it', code: 0, ms: performance.now() - begun, cpuMs: cpuMs || undefined, lines: [] }));
   return results.find(({ code }) => code > 0)?.code ?? 0;
 }
 
@@ -71,9 +79,11 @@ function ended(/** @type {Task} */ { name, command: [program, ...args], isLive =
   if (isLive) console.log(`\n== ${name}`);
   return new Promise((resolve) => {
     let printed = '';
+    /** @type {number | undefined} */
+    let cpuMs;
     const over = (/** @type {number} */ code) => {
       const lines = printed.trimEnd().split('\n').slice(-LAST_LINES);
-      resolve({ name, code, ms: performance.now() - begun, lines });
+      resolve({ name, code, ms: performance.now() - begun, cpuMs, lines });
     };
     const child = spawn(program, args, {
       cwd: root,
@@ -92,11 +102,33 @@ function ended(/** @type {Task} */ { name, command: [program, ...args], isLive =
       console.error(`cannot run ${program}: ${error.message}`);
       over(127);
     });
+    child.once('exit', () => (cpuMs = takenSinceLast()));
     child.once('close', (code, signal) => {
       if (!isLive && printed.trim() !== '') console.log(`\n== ${name}\n${printed.trimEnd()}`);
       over(code ?? 128 + (signal ? constants.signals[signal] : 0));
     });
   });
+}
+
+let taken = 0;
+
+/**
+ * The processor time of what has ended since this was last asked, and of all that it had started and waited for: a task that
+ * waits is to be told from one that computes. Undefined where the system does not tell.
+ */
+function takenSinceLast() {
+  if (process.platform !== 'linux') return undefined;
+  // Behind the name, which may have spaces and brackets in it; the system counts in hundredths of a second.
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1)?.split(' ') ?? [];
+  const before = taken;
+  taken = 10 * (Number(fields[13]) + Number(fields[14]));
+  return taken - before;
+}
+
+function row(/** @type {Result} */ { name, code, ms, cpuMs }) {
+  const took = `${ms === 0 ? '-' : seconds(ms)}`.padStart(9);
+  const computed = cpuMs === undefined ? '' : `${seconds(cpuMs).padStart(10)} of processor time`;
+  return `${code === 0 ? ' ' : 'x'} ${name.padEnd(26)}${took}${computed}`;
 }
 
 function seconds(/** @type {number} */ ms) {

@@ -68,7 +68,7 @@ class Machine {
   }
 }
 
-/** What was found wrong; all of it is told at the end. */
+/** What was found wrong; printed at the end. */
 const wrong = /** @type {string[]} */ ([]);
 
 /** @param {string} what @param {boolean} isRight @param {Ended} ended */

@@ -17,7 +17,7 @@ import {
 } from './ensure.mjs';
 import { ensureOtherNode } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS, isHere } from './packages.mjs';
-import { simulations } from './simulate.mjs';
+import { simulation } from './simulate.mjs';
 import { runTasks } from './tasks.mjs';
 import { argumentsFor } from './usage.mjs';
 
@@ -114,7 +114,7 @@ async function testAll() {
       after: ['build', NATIVE_PART],
     },
     ...checksOf(),
-    ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
+    { ...simulation(SIMULATED_SEEDS), after: ['build'] },
   ]);
 }
 

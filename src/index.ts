@@ -122,6 +122,7 @@ export type {
   TopologyEvent,
   WitnessDamagedEvent,
   WitnessFillingEvent,
+  WitnessFailedEvent,
   WitnessTrimmedEvent,
   PipelineBlockedEvent,
   PipelineEndedEvent,
@@ -255,5 +256,5 @@ export type {
   Tasks,
 } from './runtime/tasks/tasks.ts';
 export type { HoldSet } from './runtime/holds/hold-set.ts';
-export type { TogetherAttempt, TogetherOptions } from './runtime/holds/together.ts';
+export type { TogetherAttempt, TogetherOptions } from './runtime/holds/together-write.ts';
 export type { Want } from './runtime/holds/wants.ts';

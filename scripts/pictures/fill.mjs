@@ -70,7 +70,9 @@ export async function fillWithLittle(box) {
   await (await box.tasks.claim('docs-site', { holder: 'agent:3' })).complete({ pages: 61 });
   await (await box.tasks.claim('flaky-e2e', { holder: 'builder-1' })).fail('timeout in checkout.spec.ts');
 
-  await box.pipelines.run({ ...BOOK, phases: BOOK.phases.slice(0, 3) }, { id: 'release-40', waits: false }).catch(() => undefined);
+  await box.pipelines
+    .run({ ...BOOK, phases: BOOK.phases.slice(0, 3) }, { id: 'release-40', waits: false })
+    .catch(() => undefined);
   await box.pipelines.run(BOOK, { id: 'release-41', waits: false }).catch(() => undefined);
   await box.pipelines.start(BOOK, { id: 'release-42' });
   return then;
@@ -87,7 +89,8 @@ export async function fillWithMuch(box) {
         const lock = box.lock(`${part(one)}/${(one * 7919) % 1009}/${one}`);
         const hold = await lock.acquire({ holder: `agent:${one % 97}` });
         if (one % 3 === 0) await hold.release();
-        else if (one % 17 === 0) for (let wait = 0; wait < one % 7; wait++) void quietly(lock.acquire({ holder: `ci:${wait}` }));
+        else if (one % 17 === 0)
+          for (let wait = 0; wait < one % 7; wait++) void quietly(lock.acquire({ holder: `ci:${wait}` }));
       }),
     );
   }

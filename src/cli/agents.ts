@@ -55,7 +55,7 @@ Examples:
   signalbox agents init --command 'npx signalbox'
 
 Writes a block into AGENTS.md, the MCP server into .mcp.json, .codex/config.toml and .cursor/mcp.json, and the hooks
-into .claude/settings.json and .codex/hooks.json. What else is in these files stays, and a second time changes nothing.
+into .claude/settings.json and .codex/hooks.json. The rest of these files stays; to run it again changes nothing.
 Exit code 1: a file was left as it is, because it cannot be read, or leads out of the repository; the report says why.`,
     )
     .action(async (flags: InitFlags) => {
@@ -174,7 +174,7 @@ Examples:
 Clients call it; "agents init" writes it into their settings. Before a tool runs it refuses a git push to main without
 the lock; at the start of a session it tells the agent its name, and at the end it releases what was taken under it.
 The lock is that of the repository in which git would push: cd and git -C in the command count.
-Anything but such a push is let through without a word. Exit code 0 always; a refusal is in the JSON on stdout.`,
+It lets everything else through and prints nothing. Exit code 0 always; a refusal is in the JSON on stdout.`,
     )
     .action(async (client: string, { lock, command: program, branch }: HookFlags) => {
       const { answerHook } = await import('./agents/hook.ts');

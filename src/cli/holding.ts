@@ -14,6 +14,7 @@ import { durationArgument, given, limitArgument, numberArgument } from './argume
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
+import { WaitLimit } from './opening.ts';
 import { isJson } from './store.ts';
 import { currentWait, refusalTold, waitTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
@@ -103,6 +104,11 @@ export function detachedOptions(
       maxHoldMs: maxHold,
     }),
   };
+}
+
+/** The time of `--wait`, from now on. */
+export function limitOf({ wait }: Pick<AcquireFlags, 'wait'>): WaitLimit {
+  return new WaitLimit(wait === false ? 0 : wait);
 }
 
 /** Without `--wait`, there is no limit. */

@@ -3,6 +3,8 @@ import type { Command } from 'commander';
 import type { LockMode } from '../core/index.ts';
 import type { HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { given } from './arguments.ts';
 import { addBreaking } from './breaking.ts';
 import { refuseAttached } from './attached.ts';
 import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
@@ -13,6 +15,7 @@ import {
   addWaitOptions,
   type ClaimFlags,
   holderOf,
+  limitOf,
   lostHold,
   notOwner,
   patiently,
@@ -128,15 +131,17 @@ the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 a
     )
     .action(async (name: string, flags: ClaimFlags & Pick<AcquireFlags, 'wait' | 'quiet'>) => {
       const claim = { holder: holderOf(flags), token: flags.token };
-      await withBox(command, async (box, signal) => {
+      const limit = limitOf(flags);
+      const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
         const lock = box.lock(name);
         await refuseAttached(box, { kind: 'lock', name }, claim);
         const want = { lock: name };
         const outcome = await patiently(box, want, claim.holder, { ...flags, json: isJson(command) }, (onWaiting) =>
-          lock.upgrade(claim, { ...waitOptions(flags, onWaiting), signal }),
+          lock.upgrade(claim, { ...waitOptions(given({ wait: limit.leftMs }), onWaiting), signal }),
         );
         tellMode(command, lock.resource, claim, 'exclusive', outcome);
-      });
+      };
+      await withBox(command, work, { limit });
     });
 }
 

@@ -22,6 +22,7 @@ import {
   detachedOptions,
   handOut,
   holderOf,
+  limitOf,
   patiently,
   tellKept,
   type ReleaseClaim,
@@ -32,6 +33,7 @@ import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './looking.ts';
 import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
+import { notThroughServer, serverOf } from './remote/url.ts';
 import { isJson, withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
 import { layoutFor } from './table.ts';
@@ -68,7 +70,9 @@ export async function acquireByHand<Hold extends DetachedHold>(
   details: (hold: Hold) => object,
 ): Promise<void> {
   const flags = { ...said, json: isJson(command) };
-  await withBox(command, async (box, signal) => {
+  refuseForeignPid(command, flags);
+  const limit = limitOf(flags);
+  const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
     const holder = holderOf(flags);
@@ -76,9 +80,11 @@ export async function acquireByHand<Hold extends DetachedHold>(
       const optionsOf = (wait: AcquireFlags['wait']): DetachedOptions => {
         return { ...detachedOptions({ ...flags, ...given({ wait }) }, onWaiting, signal), ...asked };
       };
-      const { ticket, wait } = flags;
-      if (ticket !== undefined) return acquireWithTicket(one, optionsOf(wait), flags, signal, onWaiting);
-      if (wait !== false && wait !== 0) return one.acquireDetached(optionsOf(wait));
+      const { ticket } = flags;
+      const wait = limit.leftMs;
+      if (ticket !== undefined)
+        return acquireWithTicket(one, optionsOf(wait), { ...flags, ...given({ wait }) }, signal, onWaiting);
+      if (wait !== 0) return one.acquireDetached(optionsOf(wait));
       return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
     }).catch(printTicket(command));
     tellKept(hold);
@@ -87,7 +93,16 @@ export async function acquireByHand<Hold extends DetachedHold>(
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });
-  });
+  };
+  await withBox(command, work, { limit });
+}
+
+/** The server may run on another machine, as another user, or outside of this sandbox: its processes are others. */
+function refuseForeignPid(command: Command, { pid }: AcquireFlags): void {
+  const server = serverOf(command);
+  if (pid === undefined || server === undefined) return;
+  const why = 'the server cannot see the processes of this machine';
+  throw notThroughServer('--pid', server, why, 'use a short --ttl and renew the hold');
 }
 
 interface Acquirable<Hold extends DetachedHold> extends Resource, Ticketed<Hold> {

@@ -1,16 +1,30 @@
 /** Opens a command's store by its options, and closes it in the end. */
 import type { Command } from 'commander';
+import { storeUrl } from '../runtime/location/location.ts';
 import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { interruptible } from './interrupt.ts';
+import { openInTime, type WaitLimit } from './opening.ts';
 import type { GlobalOptions } from './program.ts';
-import { isServerUrl, refuseUnlessThroughServer } from './remote/url.ts';
+import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
+
+/** `limit`: the time that the user gave for all of it. */
+export type BoxOptions = OpenOptions & { readonly limit?: WaitLimit };
 
 /** Commands are short-lived, so they leave maintenance to long-lived processes. */
-export async function openBox(command: Command, options: OpenOptions = {}): Promise<Signalbox> {
+export function openBox(
+  command: Command,
+  { limit, ...options }: BoxOptions = {},
+  leaving?: AbortSignal,
+): Promise<Signalbox> {
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const server = store ?? process.env['SIGNALBOX_URL'] ?? '';
-  if (isServerUrl(server)) {
+  const url = storeUrl(store);
+  return openInTime({ url, leaving, limit }, (signal) => opened(command, store, { ...options, signal }));
+}
+
+async function opened(command: Command, store: string | undefined, options: OpenOptions): Promise<Signalbox> {
+  const server = serverOf(command);
+  if (server !== undefined) {
     refuseUnlessThroughServer(command, server);
     return (await import('./remote/open.ts')).openRemote(server, { ttlMs: options.sessionTtlMs });
   }
@@ -21,11 +35,11 @@ export async function openBox(command: Command, options: OpenOptions = {}): Prom
 export function withBox<T>(
   command: Command,
   work: (box: Signalbox, signal: AbortSignal) => Promise<T>,
-  options?: OpenOptions,
+  options: BoxOptions = {},
   hurry?: AbortController,
 ): Promise<T> {
   return interruptible(async (signal) => {
-    const box = await openBox(command, options);
+    const box = await openBox(command, options, signal);
     try {
       return await work(box, signal);
     } finally {

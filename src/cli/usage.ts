@@ -12,8 +12,23 @@ export function usageProblem(command: Command, error: CommanderError): CliExit {
   // No command was named, and commander has printed the help.
   if (error.code === 'commander.help') return new CliExit(EXIT.usage, '');
   const [what = '', ...hints] = withoutSecrets(error.message.replace(/^error: /, '')).split('\n');
-  const hint = hints.map((line) => ` ${line.replace('(Did', '(did')}`).join('');
+  const near = hints.map((line) => ` ${line.replace('(Did', '(did')}`).join('');
+  const hint = near === '' ? otherWordFor(command, /'([^']*)'/.exec(what)?.[1] ?? '') : near;
   return new CliExit(EXIT.usage, [what + hint, acceptedBy(command, error.code), help].join('\n  '));
+}
+
+/** Words that people know from other tools; commander finds only those that are spelt alike. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  ...{ semaphore: 'sem', semaphores: 'sem', exec: 'run', ls: 'who', list: 'who', ps: 'who', log: 'events' },
+  ...{ '--timeout': '--wait', '--name': '--lock', '--lease': '--ttl', '--owner': '--holder', '--worker': '--holder' },
+  ...{ '--message': '--reason', '--slots': '--weight', '--limit': '--capacity', '--concurrency': '--jobs' },
+};
+
+function otherWordFor(command: Command, word: string): string {
+  const meant = Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word] : undefined;
+  const isThere =
+    command.commands.some((inner) => inner.name() === meant) || command.options.some(({ long }) => long === meant);
+  return meant !== undefined && isThere ? ` (did you mean ${meant}?)` : '';
 }
 
 /** In the words that commander has for it. */

@@ -62,7 +62,7 @@ export async function currentWait(
 
 /**
  * Finds who holds what we could not get: the resource that the refusal named, else the first that is held. `own` is the
- * holder that waited in vain; its own late grants are being given back and blocked no one.
+ * holder that waited in vain; its own late grants are being given back and blocked no one, unlike a stale hold of its own.
  */
 export async function currentHolders(
   box: Signalbox,
@@ -77,7 +77,7 @@ export async function currentHolders(
   for (const want of first) {
     const { resource, holds, onStale, drained } = await surveyed(box, want);
     if (drained !== undefined) return { resource, told: drainTold(drained) };
-    const holders = holds.filter(({ holder }) => holder !== own);
+    const holders = holds.filter(({ holder, isStale }) => holder !== own || isStale);
     const since = (at: number): string => `for ${spoken(now - at)}`;
     if (holders.length > 0)
       return { resource, told: heldBy({ resource, place: 1, holders, ahead: [], onStale }, since) };

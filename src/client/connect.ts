@@ -5,8 +5,7 @@ import { type MemberJson, memberFrom } from '../json/member.ts';
 import { surveyFrom, type SurveyJson } from '../json/survey.ts';
 import { HoldSet } from '../runtime/holds/hold-set.ts';
 import type { Want } from '../runtime/holds/wants.ts';
-import type { EventPattern } from '../runtime/observe/event-types.ts';
-import type { EventHandler } from '../runtime/observe/event-types.ts';
+import type { EventHandler, EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import type { Survey, SurveyOptions } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import { RemoteBus } from './bus.ts';
@@ -27,6 +26,24 @@ export interface RemoteCheckOptions {
   readonly own?: readonly string[];
   /** Ends the check when it aborts. */
   readonly signal?: AbortSignal;
+}
+
+/** Which events of the past. */
+export interface RemoteHistoryOptions {
+  /** Only these, such as `lock:*`. */
+  readonly patterns?: readonly EventPattern[];
+  /** Only of these, such as `lock/main`. */
+  readonly resources?: readonly string[];
+  /** The earliest time, in milliseconds since 1970. */
+  readonly since?: number;
+}
+
+/** What happened. */
+export interface RemoteHistory {
+  /** Whether nothing earlier is missing. */
+  readonly isWhole: boolean;
+  /** The events, oldest first. */
+  readonly events: readonly SignalboxEvent[];
 }
 
 /** Whose token this is, and what it allows. */
@@ -154,7 +171,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     return semaphore;
   }
 
-  /** Calls the handler for what happens from now on. Resolves once no event can be missed. */
+  /** Calls the handler for what happens from now on. Resolves once no event can be missed; rejects if no server answers. */
   on<Pattern extends EventPattern>(
     pattern: Pattern,
     handler: EventHandler<Pattern>,
@@ -162,7 +179,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     const over = new AbortController();
     return new Promise((resolve, reject) => {
       const opened = (): void => resolve({ unsubscribe: () => over.abort() });
-      const events = this.#events<Pattern>(pattern, { signal: over.signal }, opened);
+      const events = this.events<Pattern>(pattern, { signal: over.signal, onOpen: opened });
       const read = async (): Promise<void> => {
         for await (const event of events) await handler(event as never);
       };
@@ -175,19 +192,22 @@ export class RemoteSignalbox implements AsyncDisposable {
     pattern: Pattern | readonly Pattern[] = '*' as Pattern,
     options: RemoteEventOptions = {},
   ): RemoteEvents<Pattern> {
-    return this.#events(pattern, options);
-  }
-
-  #events<Pattern extends EventPattern>(
-    pattern: Pattern | readonly Pattern[],
-    options: RemoteEventOptions,
-    onOpen?: () => void,
-  ): RemoteEvents<Pattern> {
     const query = new URLSearchParams([
       ...[pattern].flat().map((one): [string, string] => ['pattern', one as string]),
       ...(options.resources ?? []).map((one): [string, string] => ['resource', one]),
     ]);
-    return new RemoteEvents<Pattern>(this.#connected.requests, `/v1/events?${query.toString()}`, options, onOpen);
+    return new RemoteEvents<Pattern>(this.#connected.requests, `/v1/events?${query.toString()}`, options);
+  }
+
+  /** What happened, as far as the store remembers it, oldest first; no more than the last thousand. */
+  async history(options: RemoteHistoryOptions = {}): Promise<RemoteHistory> {
+    const { patterns = [], resources = [], since } = options;
+    const query = new URLSearchParams([
+      ...patterns.map((one): [string, string] => ['pattern', one]),
+      ...resources.map((one): [string, string] => ['resource', one]),
+      ...(since === undefined ? [] : [['since', String(since)] as [string, string]]),
+    ]);
+    return this.#look(`/v1/history?${query.toString()}`);
   }
 
   /** Whether a condition holds now. What it may look at depends on the role of the token. */

@@ -2,6 +2,7 @@
 import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
+import { instant, sinceMs } from './clock.ts';
 import type { Requests } from './requests.ts';
 
 /** Which events, and from where on. */
@@ -12,6 +13,8 @@ export interface RemoteEventOptions {
   readonly since?: number | string;
   /** Ends the stream when it aborts. */
   readonly signal?: AbortSignal;
+  /** Called whenever a server begins to send: from then on no event is missed. */
+  readonly onOpen?: () => void;
 }
 
 /** The server says something every few seconds. */
@@ -26,7 +29,8 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
   readonly #onOpen: () => void;
 
   /** @internal `path`: of the stream, with what narrows it down. */
-  constructor(requests: Requests, path: string, { since, signal }: RemoteEventOptions, onOpen = (): void => undefined) {
+  constructor(requests: Requests, path: string, options: RemoteEventOptions) {
+    const { since, signal, onOpen = (): void => undefined } = options;
     this.#requests = requests;
     this.#path = path;
     this.#onOpen = onOpen;
@@ -39,15 +43,20 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
     return this.#place;
   }
 
-  /** The events, one by one. Leaving the loop ends the stream. */
+  /** The events, one by one. Leaving the loop ends the stream. Throws if no server answers at first: later it goes on by itself. */
   async *[Symbol.asyncIterator](): AsyncGenerator<EventOf<Pattern>, void, undefined> {
     const over = this.#signal;
+    const { clock, retryMs } = this.#requests;
+    const begun = instant(clock);
+    let hasOpened = false;
     for (let failures = 0; !over.aborted;) {
       const cut = new AbortController();
+      let trouble: unknown = new Failure('unavailable', 'the stream of events ended before it began');
       try {
         const response = await this.#opened(AbortSignal.any([over, cut.signal]));
         for await (const { id, event, data } of messagesOf(response, this.#watched(cut))) {
           failures = 0;
+          hasOpened = true;
           if (id !== '') this.#place = id;
           if (event === 'open') this.#onOpen();
           else yield JSON.parse(data) as EventOf<Pattern>;
@@ -55,11 +64,14 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
       } catch (error) {
         if (over.aborted) return;
         if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
+        trouble = error;
       } finally {
         cut.abort();
       }
       this.#requests.nextServer();
-      await this.#requests.pause(backoffMs(failures++), over);
+      const pauseMs = backoffMs(failures++);
+      if (!hasOpened && sinceMs(clock, begun) + pauseMs > retryMs) throw trouble;
+      await this.#requests.pause(pauseMs, over);
     }
   }
 

@@ -111,9 +111,8 @@ export abstract class RemoteHold implements AsyncDisposable {
     this.of.forgotten(this);
     if (lost !== undefined) return { kind: 'already-lost', why: lost.why };
     if (this.isReentry) return { kind: 'still-held' };
-    const { outcome, isRepeat } = await this.of.released(this.claim);
-    // Sent twice: what the second one did not find, the first one had released.
-    return outcome === 'released' || isRepeat ? { kind: 'released' } : { kind: 'already-lost', why: 'expired' };
+    const { kind } = await this.of.release(this.claim);
+    return kind === 'released' ? { kind } : { kind: 'already-lost', why: 'expired' };
   }
 
   /** What is shown when a hold is printed. */

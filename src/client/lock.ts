@@ -8,7 +8,7 @@ import { runUnder } from '../runtime/holds/run-under.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import { instant, sinceMs } from './clock.ts';
-import { RemoteLockHold } from './hold.ts';
+import { type Grant, RemoteLockHold } from './hold.ts';
 import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
 
@@ -23,11 +23,17 @@ export type RemoteLockAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteLockHold }
   | Extract<LockAttempt, { readonly ok: false }>;
 
+/** A hold of a lock that only `renew` keeps. */
+export interface DetachedLockHold extends DetachedHold {
+  /** Whether it is held alone, or together with other readers. */
+  readonly mode: LockMode;
+}
+
 /** How long one request for an upgrade waits. */
 const UPGRADE_MS = 30_000;
 
 /** A lock by its name, at a server. */
-export class RemoteLock extends RemoteResource {
+export class RemoteLock extends RemoteResource<DetachedLockHold> {
   /** @internal */
   constructor(connected: Connected, name: string) {
     super(connected, 'lock', name);
@@ -35,13 +41,13 @@ export class RemoteLock extends RemoteResource {
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   async acquire(options: RemoteLockOptions = {}): Promise<RemoteLockHold> {
-    return this.keep(new RemoteLockHold(this.connected.requests, this, await this.waited(options, {}, true)));
+    return this.keep(new RemoteLockHold(this.connected.requests, this, await this.waited(options, true)));
   }
 
   /** Answers at once, and does not throw if the lock is held. */
   async tryAcquire(options: RemoteLockOptions = {}): Promise<RemoteLockAttempt> {
     try {
-      const given = await this.waited(options, {}, false);
+      const given = await this.waited(options, false);
       const hold = this.keep(new RemoteLockHold(this.connected.requests, this, given));
       return { ok: true, kind: given.grant.outcome, hold };
     } catch (error) {
@@ -56,12 +62,10 @@ export class RemoteLock extends RemoteResource {
   }
 
   /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
-  async acquireDetached(
-    options: RemoteLockOptions & { readonly holder: string },
-  ): Promise<DetachedHold & { readonly mode: LockMode }> {
+  async acquireDetached(options: RemoteLockOptions & { readonly holder: string }): Promise<DetachedLockHold> {
     const holder = holderIn(this.connected, options.holder);
-    const { grant } = await this.waited({ ...options, holder }, { ttlMs: options.ttlMs }, true);
-    return { ...grant, id: `token:${grant.token}`, mode: grant.mode ?? 'exclusive' };
+    const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
+    return this.detached(grant);
   }
 
   /** Makes the hold of a reader exclusive, ahead of waiting writers. The token changes. Throws `NotAcquired` if it cannot. */
@@ -83,6 +87,16 @@ export class RemoteLock extends RemoteResource {
   /** Makes the hold of a writer shared, without a release in between: waiting readers join. */
   downgrade(claim: HoldClaim): Promise<ModeOutcome> {
     return this.#changed('downgrade', claim, {});
+  }
+
+  /** @internal */
+  protected get terms(): object {
+    return {};
+  }
+
+  /** @internal */
+  protected detached(grant: Grant): DetachedLockHold {
+    return { ...grant, id: `token:${grant.token}`, mode: grant.mode ?? 'exclusive' };
   }
 
   async #changed(

@@ -12,7 +12,10 @@ import { errorOf, type ProblemDetails } from './problem.ts';
 
 /** How to reach a server. */
 export interface ConnectOptions {
-  /** The token, or what gives it: asked before each request, so that a token can be replaced. */
+  /**
+   * The token, or what gives it: asked before each request, so that a token can be replaced. If it throws a `Failure` with the
+   * code `unavailable`, nothing is sent, and it is asked again a little later.
+   */
   readonly token: string | (() => string | Promise<string>);
   /** The name of the holder for everything that names none itself. */
   readonly holder?: string;
@@ -76,28 +79,36 @@ export class Requests {
 
   async send(ask: Ask): Promise<Answered> {
     const begun = instant(this.clock);
-    const limit = ask.retryMs ?? this.#options.retryMs ?? RETRY_MS;
+    const limit = ask.retryMs ?? this.retryMs;
     const key = ask.isKeyed === true ? newKey() : undefined;
     for (let failures = 0; ; failures++) {
       const tried = await this.#once(ask, key);
       if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 };
-      const problem = 'body' in tried ? { ...problemIn(tried), ...(failures > 0 && { isRepeat: true }) } : undefined;
+      const problem = 'body' in tried ? problemIn(tried) : undefined;
       const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
       const isTransient = problem === undefined || isPassing(problem, key !== undefined);
       const pauseMs = Math.max(backoffMs(failures), 'retryMs' in tried ? tried.retryMs : 0);
       if (!isTransient || sinceMs(this.clock, begun) + pauseMs > limit) {
-        throw problem === undefined ? this.#lost(ask, error) : error;
+        throw problem === undefined ? this.#lost(ask, error, 'wasSent' in tried && tried.wasSent) : error;
       }
       await this.pause(pauseMs, ask.signal);
       this.#refuseIfOver(ask);
     }
   }
 
+  /** How long to repeat a request that names no time of its own. */
+  get retryMs(): number {
+    return this.#options.retryMs ?? RETRY_MS;
+  }
+
   /** Opens a stream at the present server; a caller that loses it opens another. */
   async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
+    const token = await this.#token();
     const response = await this.#fetch(this.#url({ path }), {
-      headers: { ...headers, Authorization: `Bearer ${await this.#token()}` },
+      headers: { ...headers, Authorization: `Bearer ${token}` },
       signal: AbortSignal.any([signal, this.closed.signal]),
+    }).catch((error: unknown) => {
+      throw this.#lost({ method: 'GET' }, error);
     });
     if (response.ok) return response;
     throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
@@ -128,13 +139,20 @@ export class Requests {
   async #once(
     ask: Ask,
     key: string | undefined,
-  ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown }> {
+  ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; wasSent: boolean }> {
     this.#refuseIfOver(ask);
+    let token: string;
+    try {
+      token = await this.#token();
+    } catch (error) {
+      // Whatever gives the token may know that the server is away.
+      if (Failure.is(error, 'unavailable')) return { error, wasSent: false };
+      throw error;
+    }
     const late = new AbortController();
     const timer = this.clock.timer((ask.waitMs ?? 0) + ANSWER_MS, () => late.abort(new Error('no answer in time')));
     const signals = [late.signal, this.closed.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
     try {
-      const token = await this.#token();
       const response = await this.#fetch(this.#url(ask), {
         method: ask.method,
         headers: {
@@ -150,7 +168,7 @@ export class Requests {
     } catch (error) {
       this.#refuseIfOver(ask);
       this.nextServer();
-      return { error };
+      return { error, wasSent: true };
     } finally {
       timer.cancel();
     }
@@ -175,11 +193,17 @@ export class Requests {
   }
 
   /** A look changes nothing, and a refused connection carried nothing there. */
-  #lost({ method }: Ask, cause: unknown): Failure {
+  #lost({ method }: Pick<Ask, 'method'>, cause: unknown, wasSent = true): Failure {
     const where = this.#servers.join(', ');
     const { message, cause: below } = cause as Error;
-    const why = below instanceof Error && below.message !== '' ? below.message : message;
-    const isCertain = method === 'GET' || (below as { code?: unknown } | undefined)?.code === 'ECONNREFUSED';
+    const said = below instanceof Error && below.message !== '' ? below.message : message;
+    // The words of OpenSSL, which has a code for each way in which a chain of certificates may end nowhere.
+    const how = /self-signed|certificate/i.test(said)
+      ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
+      : '';
+    const why = said + how;
+    const isCertain =
+      method === 'GET' || !wasSent || (below as { code?: unknown } | undefined)?.code === 'ECONNREFUSED';
     const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }

@@ -2,7 +2,15 @@
 import type { Settings, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
-import type { Breaking, ClaimReleaseOutcome, HoldClaim, RenewOutcome, RequestOptions } from '../runtime/holds/terms.ts';
+import type {
+  Breaking,
+  ClaimReleaseOutcome,
+  DetachedHold,
+  HoldClaim,
+  RenewOutcome,
+  RequestOptions,
+} from '../runtime/holds/terms.ts';
+import type { Collected, CollectOptions, TicketAnswer, TicketClaim, Waiting } from '../runtime/holds/tickets.ts';
 import { type HeldBy, NotAcquired } from '../runtime/refusal.ts';
 import { instant, sinceMs } from './clock.ts';
 import type { Given, Grant, RemoteHold } from './hold.ts';
@@ -14,6 +22,8 @@ import { type Ask, newKey, type Requests, segment } from './requests.ts';
 export interface RemoteOptions extends RequestOptions, WaitOptions {
   /** Without a renewal for this long, the hold ends: 30 s for a hold that renews itself, else 60 s. */
   readonly ttlMs?: number;
+  /** Nobody asks for it for this long: it leaves the queue. 60 s, or `ttlMs`, if that is shorter; no more than that. */
+  readonly ticketMs?: number;
 }
 
 /** What all objects of one connection share. */
@@ -26,7 +36,7 @@ export interface Connected {
   readonly holds: Map<string, RemoteHold>;
 }
 
-interface Waiting {
+interface WaitingAnswer {
   readonly outcome: 'waiting';
   readonly ticket: string;
   readonly position: number | null;
@@ -37,8 +47,8 @@ interface Waiting {
 const LONGEST_WAIT_MS = 30_000;
 const REENTRIES: readonly string[] = ['extended', 'already-held', 'increased'];
 
-/** A lock or a semaphore by its name, at a server. */
-export abstract class RemoteResource {
+/** A lock or a semaphore by its name, at a server. `Detached`: a hold of it that only `renew` keeps. */
+export abstract class RemoteResource<Detached extends DetachedHold = DetachedHold> {
   /** Its name, such as `main-branch`. */
   readonly name: string;
   /** Its kind and name, such as `lock/main-branch`. */
@@ -70,7 +80,14 @@ export abstract class RemoteResource {
    * has, and answers `ambiguous` if it has several.
    */
   async release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
-    return (await this.released(claim)).told;
+    try {
+      await this.post('release', claim, { isKeyed: true });
+      return { kind: 'released' };
+    } catch (error) {
+      const { code, tokens } = refusedWith(error, 'not-owner', 'not-held', 'ambiguous');
+      if (code === 'ambiguous') return { kind: 'ambiguous', tokens: tokens as readonly Token[] };
+      return { kind: code === 'not-owner' ? 'not-owner' : 'already-free' };
+    }
   }
 
   /** Ends every hold, for administrators. The holders get the reason. */
@@ -100,13 +117,56 @@ export abstract class RemoteResource {
     return this.ask<T>({ ...more, method: 'POST', body }, what);
   }
 
-  /** @internal Asks without waiting; the grant, or the ticket that keeps the place. */
-  protected async asked(body: object, holder: string): Promise<Given | Waiting> {
+  /**
+   * Asks for a hold that only `renew` keeps, without waiting: answers the hold, or a ticket that keeps the place in the queue
+   * while the caller is away. Ask for it with `collect`, within `ticketMs`.
+   */
+  async askDetached(options: RemoteOptions & { readonly holder: string }): Promise<TicketAnswer<Detached>> {
+    const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ...asked } = options;
+    const { holder } = asked;
+    const body = { ...asked, ...this.terms, waitMs: 0 };
+    const answer = await unlessAborted(this.#asked(body, holder), signal, (late) => this.#givenBack(late, holder));
+    return 'grant' in answer ? { kind: 'acquired', hold: this.detached(answer.grant) } : waitingOf(answer);
+  }
+
+  /** Goes on with a request that has a ticket, for at most `waitMs`. Throws `NotAcquired` if it was refused. */
+  async collect({ ticket, holder }: TicketClaim, options: CollectOptions = {}): Promise<Collected<Detached>> {
+    const { waitMs = 0, signal } = options;
+    const { clock } = this.connected.requests;
+    const begun = instant(clock);
+    for (;;) {
+      const leftMs = Math.max(0, waitMs - sinceMs(clock, begun));
+      const answer = await this.#goneOn({ holder, ticket }, leftMs, signal);
+      if (answer === undefined) return { kind: 'gone' };
+      if ('grant' in answer) return { kind: 'acquired', hold: this.detached(answer.grant) };
+      if (sinceMs(clock, begun) >= waitMs || signal?.aborted === true) return waitingOf(answer);
+    }
+  }
+
+  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
+  async withdraw({ ticket, holder }: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
+    try {
+      await this.post('withdraw', { holder, ticket }, { isKeyed: true });
+      return { kind: 'withdrawn' };
+    } catch (error) {
+      refusedWith(error, 'gone');
+      return { kind: 'gone' };
+    }
+  }
+
+  /** @internal What every request for it says. */
+  protected abstract get terms(): object;
+
+  /** @internal */
+  protected abstract detached(grant: Grant): Detached;
+
+  /** The grant, or the ticket that keeps the place. */
+  async #asked(body: object, holder: string): Promise<Given | WaitingAnswer> {
     const { requests } = this.connected;
     const since = instant(requests.clock);
     const path = `${this.#path}/acquire`;
     const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
-    if ((answer as Waiting).outcome === 'waiting') return answer as Waiting;
+    if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
     const isKnown = this.connected.holds.has(this.#known({ holder, token: grant.token }));
     // A repeat finds what its first attempt got.
@@ -114,19 +174,20 @@ export abstract class RemoteResource {
   }
 
   /** @internal Waits in the queue, over as many requests as it takes. */
-  protected async waited(options: RemoteOptions, extra: object, mayWait: boolean): Promise<Given> {
+  protected async waited(options: RemoteOptions, mayWait: boolean, more: object = {}): Promise<Given> {
     const { waitMs, signal, onWaiting, holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = options;
     const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
     const body = {
       holder,
       ttlMs: this.connected.ttlMs,
       ...rest,
-      ...extra,
+      ...this.terms,
+      ...more,
       ...(queues ? { waitMs: 0 } : { wait: false }),
     };
     const begun = instant(this.connected.requests.clock);
     for (let hasTold = false; ;) {
-      const answer = await unlessAborted(this.asked(body, holder), signal, (late) =>
+      const answer = await unlessAborted(this.#asked(body, holder), signal, (late) =>
         this.#givenBack(late, holder),
       ).catch((error: unknown) => {
         throw abortedOr(error, this.resource, signal);
@@ -134,15 +195,15 @@ export abstract class RemoteResource {
       if ('grant' in answer) return answer;
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;
-      const collected = await this.#collected(answer, { holder, ttlMs: body.ttlMs, ...extra }, begun, options);
+      const collected = await this.#collected(answer, holder, begun, options);
       // Nobody asked for longer than the time of the hold, because no server could be reached: the place is gone.
       if (collected !== undefined) return collected;
     }
   }
 
   async #collected(
-    first: Waiting,
-    body: { readonly holder: string; readonly ttlMs?: number | undefined },
+    first: WaitingAnswer,
+    holder: string,
     begun: ReturnType<typeof instant>,
     { waitMs = Number.POSITIVE_INFINITY, signal }: RemoteOptions,
   ): Promise<Given | undefined> {
@@ -153,21 +214,32 @@ export abstract class RemoteResource {
       for (;;) {
         const leftMs = waitMs - sinceMs(clock, begun);
         if (leftMs <= 0) throw new NotAcquired(this.resource, { kind: 'timed-out', waitedMs: waitMs, holders });
-        const since = instant(clock);
-        const forMs = Math.min(leftMs, LONGEST_WAIT_MS);
-        const answer = await this.post<Grant | Waiting>(
-          'acquire',
-          { ...body, ticket, waitMs: forMs },
-          { waitMs: forMs, signal, retryMs: Number.POSITIVE_INFINITY },
-        );
-        if (answer.outcome !== 'waiting') return { grant: answer, since, isReentry: false };
-        holders = answer.holders;
+        const answer = await this.#goneOn({ holder, ticket }, leftMs, signal);
+        if (answer === undefined || 'grant' in answer) return answer;
+        ({ holders } = answer);
       }
     } catch (error) {
-      if (isGone(error)) return undefined;
       // The next in line moves up at once, and a grant that was on its way goes back.
-      await this.#withdrawn(body.holder, ticket);
+      await this.#withdrawn(holder, ticket);
       throw abortedOr(error, this.resource, signal);
+    }
+  }
+
+  /** One request with a ticket, which is asked again until there is an answer; undefined if the ticket is gone. */
+  async #goneOn(
+    claim: TicketClaim,
+    leftMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Given | WaitingAnswer | undefined> {
+    const since = instant(this.connected.requests.clock);
+    const waitMs = Math.min(leftMs, LONGEST_WAIT_MS);
+    const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY };
+    try {
+      const answer = await this.post<Grant | WaitingAnswer>('acquire', { ...claim, waitMs }, more);
+      return answer.outcome === 'waiting' ? answer : { grant: answer, since, isReentry: false };
+    } catch (error) {
+      refusedWith(error, 'gone');
+      return undefined;
     }
   }
 
@@ -176,9 +248,9 @@ export abstract class RemoteResource {
   }
 
   /** The caller has gone: nobody would know of the hold. */
-  async #givenBack(late: Given | Waiting, holder: string): Promise<void> {
+  async #givenBack(late: Given | WaitingAnswer, holder: string): Promise<void> {
     if (!('grant' in late)) return this.#withdrawn(holder, late.ticket);
-    if (!late.isReentry) await this.released({ holder, token: late.grant.token });
+    if (!late.isReentry) await this.release({ holder, token: late.grant.token });
   }
 
   /** @internal */
@@ -200,24 +272,6 @@ export abstract class RemoteResource {
   }
 
   /** @internal */
-  async released(claim: {
-    readonly holder: string;
-    readonly token?: Token;
-  }): Promise<{ readonly outcome: string; readonly told: ClaimReleaseOutcome; readonly isRepeat: boolean }> {
-    try {
-      await this.post('release', claim);
-      return { outcome: 'released', told: { kind: 'released' }, isRepeat: false };
-    } catch (error) {
-      const { code, tokens, isRepeat = false } = refusedWith(error, 'not-owner', 'not-held', 'ambiguous');
-      const told: ClaimReleaseOutcome =
-        code === 'ambiguous'
-          ? { kind: 'ambiguous', tokens: tokens as readonly Token[] }
-          : { kind: code === 'not-owner' ? 'not-owner' : 'already-free' };
-      return { outcome: code, told, isRepeat: isRepeat === true };
-    }
-  }
-
-  /** @internal */
   keep<H extends RemoteHold>(hold: H): H {
     if (!hold.isReentry) this.connected.holds.set(this.#known(hold), hold);
     return hold;
@@ -234,19 +288,15 @@ export abstract class RemoteResource {
   }
 }
 
-function positionOf({ position }: Waiting): { readonly position?: number } {
+function positionOf({ position }: WaitingAnswer): { readonly position?: number } {
   return position === null ? {} : { position };
 }
 
-function isGone(error: unknown): boolean {
-  try {
-    return refusedWith(error, 'gone').status === 410;
-  } catch {
-    return false;
-  }
+function waitingOf({ ticket, position, holders }: WaitingAnswer): Waiting {
+  return { kind: 'waiting', ticket, position: position ?? undefined, holders };
 }
 
-/** The holder of what is acquired by hand: whoever renews and releases it has to name it. */
+/** The holder of a detached hold: `renew` and `release` need it to find the hold. */
 export function holderIn({ holder }: Pick<Connected, 'holder'>, given: string | undefined): string {
   const named = given ?? holder;
   if (named !== undefined) return named;

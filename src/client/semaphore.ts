@@ -7,7 +7,7 @@ import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type { Drain } from '../core/index.ts';
 import type { Draining, DrainResult, Undraining, UndrainResult } from '../runtime/holds/semaphore.ts';
-import { RemoteSemaphoreHold } from './hold.ts';
+import { type Grant, RemoteSemaphoreHold } from './hold.ts';
 import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
 
@@ -22,8 +22,16 @@ export type RemoteSemaphoreAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteSemaphoreHold }
   | Extract<SemaphoreAttempt, { readonly ok: false }>;
 
+/** Slots that only `renew` keeps. */
+export interface DetachedSemaphoreHold extends DetachedHold {
+  /** How many slots it has. */
+  readonly weight: number;
+  /** The slot numbers, from 0, that no other hold has meanwhile. */
+  readonly slots: readonly number[];
+}
+
 /** A semaphore by its name, at a server: slots that several holders share. */
-export class RemoteSemaphore extends RemoteResource {
+export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
   /** The capacity that this program names, if it names one; the first acquire sets it. */
   readonly capacity: number | undefined;
 
@@ -35,14 +43,14 @@ export class RemoteSemaphore extends RemoteResource {
 
   /** Waits for slots. Throws `NotAcquired` if they cannot be had. */
   async acquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreHold> {
-    const given = await this.waited(options, this.#named, true);
+    const given = await this.waited(options, true);
     return this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
   }
 
   /** Answers at once, and does not throw if there are not enough slots. */
   async tryAcquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreAttempt> {
     try {
-      const given = await this.waited(options, this.#named, false);
+      const given = await this.waited(options, false);
       const hold = this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
       return { ok: true, kind: given.grant.outcome, hold };
     } catch (error) {
@@ -57,12 +65,10 @@ export class RemoteSemaphore extends RemoteResource {
   }
 
   /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
-  async acquireDetached(
-    options: RemoteSemaphoreOptions & { readonly holder: string },
-  ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
+  async acquireDetached(options: RemoteSemaphoreOptions & { readonly holder: string }): Promise<DetachedSemaphoreHold> {
     const holder = holderIn(this.connected, options.holder);
-    const { grant } = await this.waited({ ...options, holder }, { ...this.#named, ttlMs: options.ttlMs }, true);
-    return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
+    const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
+    return this.detached(grant);
   }
 
   /** Changes the number of slots, for administrators; fewer than are in use take effect as holders release. */
@@ -96,8 +102,14 @@ export class RemoteSemaphore extends RemoteResource {
     return { ...semaphore, maxHoldMs, ttlMs };
   }
 
-  get #named(): { readonly capacity?: number } {
+  /** @internal */
+  protected get terms(): object {
     return this.capacity === undefined ? {} : { capacity: this.capacity };
+  }
+
+  /** @internal */
+  protected detached(grant: Grant): DetachedSemaphoreHold {
+    return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
   }
 }
 

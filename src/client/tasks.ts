@@ -108,12 +108,12 @@ export class RemoteTasks {
     try {
       const path = `${taskPath(id)}/renew`;
       const limit = retryMs === undefined ? {} : { retryMs };
-      const { outcome, ...times } = await this.#connected.requests.ask<{
+      const { outcome, ttlMs, renewWithinMs } = await this.#connected.requests.ask<{
         outcome: 'refreshed';
         ttlMs: number;
         renewWithinMs: number;
       }>({ method: 'POST', path, body: claim, ...limit });
-      return { kind: outcome, ...times };
+      return { kind: outcome, ttlMs, renewWithinMs };
     } catch (error) {
       return { kind: refusedWith(error, 'gone', 'not-owner').code === 'gone' ? 'lost' : 'not-owner' };
     }

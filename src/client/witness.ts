@@ -1,9 +1,16 @@
 /** The witness over HTTP: read the record, follow it, have it verified and sealed. */
 import type { Checkpoint, InclusionProof, Verification, WitnessEntry } from '../core/index.ts';
+import { Failure } from '../failure.ts';
 import type { WitnessFilter } from '../runtime/witness/filter.ts';
 import type { OwnEntry } from '../runtime/witness/log.ts';
 import { messagesOf } from './events.ts';
 import type { Requests } from './requests.ts';
+
+interface EntriesPage {
+  readonly entries: readonly WitnessEntry[];
+  readonly next: string | null;
+  readonly isTrimmed: boolean;
+}
 
 /** The record of every change, at a server. */
 export class RemoteWitness {
@@ -19,14 +26,15 @@ export class RemoteWitness {
     return (await this.#get<{ isOn: boolean }>('/v1/witness')).isOn;
   }
 
-  /** The entries that fit, chain by chain, each chain in order. */
+  /** The entries that fit, chain by chain, each chain in order. Throws `compacted` if some were trimmed meanwhile. */
   async *entries(filter: WitnessFilter = {}): AsyncGenerator<WitnessEntry, void> {
     for (let after: string | undefined; ;) {
       const query = { ...filter, ...(after !== undefined && { after }), limit: 1000 };
-      const page = await this.#get<{ entries: readonly WitnessEntry[]; next: string | null }>(
-        '/v1/witness/entries',
-        query,
-      );
+      const page = await this.#get<EntriesPage>('/v1/witness/entries', query);
+      if (page.isTrimmed) {
+        const what = 'entries of the witness were trimmed while they were read, so some are missing';
+        throw new Failure('compacted', `${what}; begin again`);
+      }
       yield* page.entries;
       if (page.next === null) return;
       after = page.next;

@@ -11,7 +11,7 @@ export const eventNames = [
   ...named('coordinator', 'changed'),
   ...named('topology', 'changed'),
   ...named('guard', 'evaluating passed failed'),
-  ...named('witness', 'filling trimmed damaged'),
+  ...named('witness', 'filling trimmed failed damaged'),
 ];
 
 const PATTERNS = ['*', ...new Set(eventNames.map((name) => name.replace(/:.*/, ':*'))), ...eventNames];

@@ -46,7 +46,7 @@ export type LossReason = 'expired' | 'reclaimed' | 'forced' | 'released-elsewher
 export interface Loss {
   readonly hold: Hold;
   readonly why: LossReason;
-  /** Who took it and for which stated reason, where somebody did. */
+  /** Who took it by force, and for which stated reason. */
   readonly by?: string;
   readonly reason?: string;
 }
@@ -54,11 +54,11 @@ export interface Loss {
 /** Who took a hold by force, and for which stated reason. */
 export type Taker = { readonly by: string; readonly reason: string };
 
-/** What all that is told of a taking may have of its reason. */
+/** The most characters of the reason in all losses of one taking together. */
 const TOLD_REASONS = 64 * 1024;
 const SHORTEST_REASON = 80;
 
-/** The reason is told with each of the holds that were taken: where they are many, only its beginning. */
+/** Each lost hold carries the reason: of many holds, each carries only its beginning. */
 export function takenBy(by: string, reason: string, count: number): Taker {
   const longest = Math.max(SHORTEST_REASON, Math.floor(TOLD_REASONS / Math.max(1, count)));
   return { by, reason: reason.length > longest ? `${reason.slice(0, longest)}…` : reason };

@@ -11,7 +11,7 @@ export {
   tokenProblem,
 } from './access/index.ts';
 export { UNUSED } from './capacity.ts';
-export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
@@ -257,7 +257,7 @@ export {
   viewOf,
 } from './members/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { type Wish, faultOf, grantFault, lockFault, semaphoreFault } from './fault.ts';
+export { type Wish, faultOf, grantFault } from './fault.ts';
 export {
   type Cycle,
   formsOf,
@@ -294,7 +294,7 @@ export {
   usedSlots,
   unusedSemaphore,
 } from './semaphore.ts';
-export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
+export { isSlots, slotNumbers, type Slots, slotsOf } from './slots.ts';
 export { runAtOnce, type Steps } from './steps.ts';
 export { isRecord } from './shape.ts';
 export { shown } from './shown.ts';
@@ -324,8 +324,6 @@ export {
   isOwned,
   lacking,
   LARGEST_DATA_BYTES,
-  MOST_CAPABILITIES,
-  MOST_DEPENDENCIES,
   NO_BOOKKEEPING,
   NO_TERMS,
   type NotOwner,
@@ -382,7 +380,6 @@ export {
   type FindingKind,
   headerLine,
   type HashedValue,
-  headProblem,
   type InclusionProof,
   LARGEST_VALUE_BYTES,
   nextCheckpoint,

@@ -76,7 +76,7 @@ type Upgrade = Claim & {
 
 export type LockOutcome =
   | HoldOutcome<LockHold, LockCommand>
-  /** The same holder already had it: the hold is the outer one, and only releasing that one frees the lock. */
+  /** The same holder already had it: the hold is the outer one, and only its release frees the lock. */
   | { readonly kind: 'extended'; readonly hold: LockHold }
   | { readonly kind: 'queued'; readonly position: number; readonly holders: readonly LockHold[] }
   | { readonly kind: 'busy'; readonly holders: readonly LockHold[] }

@@ -127,8 +127,8 @@ export function serveQueue<State extends Queued, Outcome>(
     const served = line.serve(state, place, { ...at, most: left });
     if (served === undefined) break;
     step = followed(step, { ...served, outcome: so.outcome });
-    // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along; and whoever names
-    // the first capacity names it for all.
+    // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along; and the
+    // request that names the first capacity names it for all.
     if (head.holder !== head.id || served.losses.length > 0 || served.answers.length === 0)
       step = answerWithoutTurn(step, line, at);
   }
@@ -136,8 +136,8 @@ export function serveQueue<State extends Queued, Outcome>(
 }
 
 /**
- * Answers whoever needs no turn. Of a queue only the front may be known, so this cannot be relied on to have answered
- * everybody: one who stands further behind is answered by the step that sees it, at the latest when its turn comes.
+ * Answers the requests that need no turn. Of a queue only the front may be known, so some may be left: the step that sees a
+ * request further behind answers it, at the latest when its turn comes.
  */
 export function answerWithoutTurn<State extends Queued, Outcome>(
   so: Step<State, Outcome>,
@@ -174,7 +174,7 @@ export const LOST: { readonly kind: 'lost' } = { kind: 'lost' };
 
 /**
  * Every form in which a request may wait: a reader's request to become the writer goes before everyone, unless an
- * earlier one of the same hold does already. Whoever withdraws a request withdraws each of them.
+ * earlier one of the same hold does already. A withdrawal takes back each of them.
  */
 export function formsOf(request: Waiting): readonly Waiting[] {
   const { upgrades = '', ...plain } = request;

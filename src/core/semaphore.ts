@@ -90,7 +90,7 @@ export type SemaphoreOutcome =
   | HoldOutcome<SemaphoreHold, SemaphoreCommand>
   /** The same holder had less: its hold has grown. */
   | { readonly kind: 'increased'; readonly hold: SemaphoreHold }
-  /** The same holder already had as much: the hold is the outer one, and only releasing that one frees its slots. */
+  /** The same holder already had as much: the hold is the outer one, and only its release frees the slots. */
   | { readonly kind: 'already-held'; readonly hold: SemaphoreHold }
   /** `behind`: there is room, but this request waits for more slots and is served first. */
   | {

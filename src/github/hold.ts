@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts';
 import type { Timer } from '../clock.ts';
 import type { Driver } from './drive.ts';
 
-/** `expired`: it was not renewed in time. `taken`: somebody else moved the ref. */
+/** `expired`: it was not renewed in time. `taken`: another worker moved the ref. */
 export type LossReason = 'expired' | 'taken';
 
 /** The reason of a hold's `signal`. */

@@ -23,7 +23,7 @@ export const ConflictStrategy = {
   FAIL_FAST: 'fail-fast',
   /** As RETRY, but takes a lock that its holder has not renewed in time. */
   STEAL_STALE: 'steal-stale',
-  /** Takes it from whoever has it. For administrators, with a reason. */
+  /** Takes it from its holder. For administrators, with a reason. */
   FORCE_ACQUIRE: 'force',
 } as const satisfies Record<string, Strategy>;
 /** What to do if another worker has the issue. */

@@ -17,6 +17,7 @@ export {
   identify,
   isInSight,
   isProvenGone,
+  isSameProcess,
   type ProcessIdentity,
   readStat,
   thisHost,

@@ -50,7 +50,7 @@ export function thisHost(): Host | undefined {
 function readHost(): Host | null {
   if (process.platform !== 'linux') return null;
   try {
-    // In a new namespace that still sees the old /proc, a pid would be looked up as somebody else's.
+    // In a new namespace that still sees the old /proc, a pid would be looked up as that of another process.
     if (readlinkSync('/proc/self') !== String(process.pid)) return null;
     const isFaked = statfsSync(BOOT_ID).type !== PROC;
     const boot = `${isFaked ? FAKED : ''}${readFileSync(BOOT_ID, 'latin1').trim()}`;
@@ -60,7 +60,7 @@ function readHost(): Host | null {
   }
 }
 
-/** Of this process itself, not `time_for_children`: that one shifts nothing here. */
+/** Of this process itself; `time_for_children` shifts nothing here. */
 function readTimeSpace(): string {
   try {
     return readlinkSync('/proc/self/ns/time');
@@ -101,6 +101,12 @@ export function identify(pid: number): ProcessIdentity | undefined {
   const stat = host === undefined ? undefined : readStat(pid);
   if (host === undefined || stat === undefined) return undefined;
   return { ...host, pid, start: stat.start };
+}
+
+/** The whole identity counts: a pid alone is used again, and means another process in another namespace. */
+export function isSameProcess(one: ProcessIdentity | undefined, other: ProcessIdentity): boolean {
+  const fields = ['boot', 'space', 'timeSpace', 'pid', 'start', 'group'] as const;
+  return one !== undefined && fields.every((field) => one[field] === other[field]);
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Watches whether processes are still there, again and again, at a tenth of what it costs to look each of them up. An open
- * file of a process in /proc stays that process's: once it is gone, reading fails, whoever has its pid by then.
+ * file of a process in /proc stays that process's: once it is gone, reading fails, even if another process has its pid by then.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { isInSight, isProvenGone, type ProcessIdentity, readStat } from './process.ts';

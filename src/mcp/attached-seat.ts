@@ -25,9 +25,11 @@ import {
   heldBy,
   type Named,
   type Queued,
+  renewDetached,
   type Renewed,
   resourceOf,
   type Seat,
+  told,
   type Want,
 } from './seat.ts';
 
@@ -47,16 +49,21 @@ interface Pending {
 
 interface Kept {
   readonly hold: AnyHold;
-  limit: Timer;
+  limit: Limit;
   /** Why it ended by itself. */
   ended?: string;
+}
+
+interface Limit {
+  readonly timer: Timer;
+  /** By the monotonic clock. */
+  readonly at: number;
 }
 
 /** So many answers are remembered, and so many holds that ended by themselves, to tell their holders why. */
 const MOST_REMEMBERED = 1_000;
 
 export class AttachedSeat implements Seat {
-  readonly renewsItself = true;
   readonly #box: Signalbox;
   readonly #limits: McpLimits;
   readonly #clock: Clock;
@@ -64,11 +71,17 @@ export class AttachedSeat implements Seat {
   readonly #kept = new Map<string, Kept>();
   /** By ticket. */
   readonly #collected = new Map<string, Granted>();
+  /** Holders that were answered with a hold of their own that has a lease, which no process renews: taken in a shell, or over HTTP. */
+  readonly #withLease = new Set<string>();
 
   constructor(box: Signalbox, limits: McpLimits, clock: Clock) {
     this.#box = box;
     this.#limits = limits;
     this.#clock = clock;
+  }
+
+  needsTouch(holder: string): boolean {
+    return this.#withLease.has(holder);
   }
 
   async ask(want: Want): Promise<Asked> {
@@ -121,7 +134,8 @@ export class AttachedSeat implements Seat {
     const granted = this.#collected.get(ticket);
     if (granted === undefined || granted.holder !== holder) return { kind: 'gone' };
     const kept = this.#kept.get(keyOf(granted.resource, granted));
-    return kept !== undefined && kept.ended === undefined && kept.hold.isValid ? granted : { kind: 'gone' };
+    if (kept === undefined || kept.ended !== undefined || !kept.hold.isValid) return { kind: 'gone' };
+    return { ...granted, maxHoldMs: this.#leftOf(kept.limit) };
   }
 
   #openWindow(pending: Pending): void {
@@ -140,7 +154,7 @@ export class AttachedSeat implements Seat {
     if (hold !== undefined) {
       this.#pending.delete(ticket);
       if (!hold.isValid) throw new NotAcquired(hold.resource, { kind: 'lost' });
-      const granted = this.#granted(hold, want.maxHoldMs);
+      const granted = await this.#granted(hold, want.maxHoldMs);
       this.#collected.set(ticket, granted);
       const [oldest] = this.#collected.keys();
       if (this.#collected.size > MOST_REMEMBERED && oldest !== undefined) this.#collected.delete(oldest);
@@ -177,20 +191,42 @@ export class AttachedSeat implements Seat {
     return true;
   }
 
+  async giveUp(place: QueuePlace): Promise<void> {
+    await this.withdraw(place);
+  }
+
   #pendingOf(ticket: string, holder: string, { kind, name }: Named): Pending | undefined {
     const pending = this.#pending.get(ticket);
     const { want } = pending ?? {};
     return want?.holder === holder && want.kind === kind && want.name === name ? pending : undefined;
   }
 
-  #granted(hold: AnyHold, maxHoldMs: number): Granted {
+  async #granted(hold: AnyHold, maxHoldMs: number): Promise<Granted> {
     const { resource, holder, token, isReentry } = hold;
-    // A re-entry is the hold that its holder had: that one is kept already, or belongs to another process.
+    // A re-entry is the hold that its holder had, which is kept already, or was taken by another process.
     if (!isReentry) this.#keep(hold, maxHoldMs);
+    const times = isReentry ? await this.#timesOf(hold) : { maxHoldMs };
     return {
-      ...{ kind: 'granted', resource, holder, token, isHeldBefore: isReentry, maxHoldMs },
+      ...{ kind: 'granted', resource, holder, token, isHeldBefore: isReentry, ...times },
       ...('mode' in hold ? { mode: hold.mode } : { slots: hold.slots }),
     };
+  }
+
+  /** A hold that its holder had before keeps its time: to ask again extends nothing. */
+  async #timesOf({ resource, holder, token }: AnyHold): Promise<Pick<Granted, 'ttlMs' | 'maxHoldMs'>> {
+    const kept = this.#kept.get(keyOf(resource, { holder, token }));
+    if (kept !== undefined) return { maxHoldMs: this.#leftOf(kept.limit) };
+    const [kind, ...name] = resource.split('/');
+    const renewed = await resourceOf(this.#box, { kind: kind as Named['kind'], name: name.join('/') }).renew({
+      ...{ holder, token },
+    });
+    if (renewed.kind !== 'refreshed') return {};
+    this.#withLease.add(holder);
+    return { ttlMs: renewed.ttlMs };
+  }
+
+  #leftOf({ at }: Limit): number {
+    return Math.max(0, Math.floor(at - this.#clock.monotonic()));
   }
 
   #keep(hold: AnyHold, maxHoldMs: number): void {
@@ -202,19 +238,21 @@ export class AttachedSeat implements Seat {
     hold.signal.addEventListener('abort', () => this.#end(key, hold.lost?.message ?? 'it was lost'), { once: true });
   }
 
-  #limit(key: string, maxHoldMs: number): Timer {
+  #limit(key: string, maxHoldMs: number): Limit {
     const minutes = Math.round(maxHoldMs / 60_000);
-    return this.#clock.timer(maxHoldMs, () => {
+    const at = this.#clock.monotonic() + maxHoldMs;
+    const timer = this.#clock.timer(maxHoldMs, () => {
       const kept = this.#kept.get(key);
       this.#end(key, `it was released after ${minutes} minutes, its limit, because nobody extended it`);
       void kept?.hold.release().catch(() => undefined);
     });
+    return { timer, at };
   }
 
   #end(key: string, why: string): void {
     const kept = this.#kept.get(key);
     if (kept === undefined || kept.ended !== undefined) return;
-    kept.limit.cancel();
+    kept.limit.timer.cancel();
     kept.ended = why;
     const ended = [...this.#kept].filter(([, one]) => one.ended !== undefined);
     const [oldest] = ended;
@@ -229,7 +267,7 @@ export class AttachedSeat implements Seat {
     if (kept !== undefined) {
       if (!kept.hold.isValid) return { kind: 'lost' };
       if (maxHoldMs === undefined) return { kind: 'renewed' };
-      kept.limit.cancel();
+      kept.limit.timer.cancel();
       kept.limit = this.#limit(key, maxHoldMs);
       return { kind: 'renewed', maxHoldMs };
     }
@@ -250,7 +288,7 @@ export class AttachedSeat implements Seat {
     const [found] = mine;
     if (found === undefined || mine.length > 1) return one.release(claim);
     const [key, { hold, limit }] = found;
-    limit.cancel();
+    limit.timer.cancel();
     this.#kept.delete(key);
     const outcome = await hold.release();
     return { kind: outcome.kind === 'released' ? 'released' : 'not-owner' };
@@ -264,10 +302,18 @@ export class AttachedSeat implements Seat {
     return { task: id, holder, token, attempt, data };
   }
 
-  /** The process renews what it holds. */
+  /** The process renews what it holds itself. */
   async touch(holder: string): Promise<readonly Held[]> {
+    const uncollected = new Set(
+      [...this.#pending.values()].flatMap(({ hold }) => (hold === undefined ? [] : [keyOf(hold.resource, hold)])),
+    );
     const held = await heldBy(this.#box, holder);
-    return held.map(({ resource, token }) => ({ resource, token }));
+    if (this.needsTouch(holder)) await renewDetached(this.#box, holder, held);
+    return held.filter(({ resource, token }) => !uncollected.has(keyOf(resource, { holder, token }))).map(told);
+  }
+
+  async polled(holder: string): Promise<void> {
+    if (this.needsTouch(holder)) await this.touch(holder);
   }
 
   async #within(settled: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {

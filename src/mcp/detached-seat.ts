@@ -2,8 +2,10 @@
  * Holds over HTTP: each has a lease of its own. While a request waits, and until its grant is collected, the lease is as long
  * as the window; afterwards it lasts for the time that a holder may be silent.
  */
+import type { Clock } from '../clock.ts';
 import type { Collected } from '../runtime/holds/tickets.ts';
 import type { ClaimReleaseOutcome, DetachedHold, HoldClaim } from '../runtime/holds/terms.ts';
+import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given } from '../server/routes/holds.ts';
 import type { McpLimits } from './limits.ts';
@@ -15,23 +17,36 @@ import {
   type Granted,
   type Held,
   heldBy,
+  type HeldNow,
   type Named,
+  renewDetached,
   type Renewed,
   resourceOf,
   type Seat,
+  told,
   type Want,
 } from './seat.ts';
 
 type AnyHold = DetachedHold & { readonly mode?: Granted['mode']; readonly slots?: Granted['slots'] };
 
+/** Polls renew what their holder has no more often than this part of the time that it may be silent. */
+const POLLS_RENEW_AFTER = 0.1;
+
 export class DetachedSeat implements Seat {
-  readonly renewsItself = false;
   readonly #box: Signalbox;
   readonly #limits: McpLimits;
+  readonly #clock: Clock;
+  /** When polls of a holder last renewed what it has. */
+  readonly #polled = new Map<string, number>();
 
-  constructor(box: Signalbox, limits: McpLimits) {
+  constructor(box: Signalbox, limits: McpLimits, clock: Clock) {
     this.#box = box;
     this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  needsTouch(): boolean {
+    return true;
   }
 
   async ask(want: Want): Promise<Asked> {
@@ -40,7 +55,7 @@ export class DetachedSeat implements Seat {
     const own = kind === 'lock' ? { mode } : { weight: slots };
     const answer = await of.askDetached({
       ...(given({ reason, priority, maxHoldMs, ...own }) as object),
-      ...{ holder, ttlMs: this.#limits.windowMs },
+      ...{ holder, ttlMs: this.#limits.ttlMs, ticketMs: this.#limits.windowMs },
       ...(!waits && { strategy: 'fail-fast' }),
     } as never);
     // A client that asks again, because its connection broke, goes on at its place instead of standing there twice.
@@ -74,6 +89,12 @@ export class DetachedSeat implements Seat {
     return (await resourceOf(this.#box, of).withdraw({ ticket, holder })).kind === 'withdrawn';
   }
 
+  async giveUp(place: QueuePlace): Promise<void> {
+    const { locks, semaphores } = await this.#box.survey({ resource: { kind: place.kind, name: place.name } });
+    const [one] = [...locks, ...semaphores];
+    if (one?.holds.find(({ id }) => id === place.ticket)?.isCollected !== true) await this.withdraw(place);
+  }
+
   async renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed> {
     const outcome = await resourceOf(this.#box, of).extend(claim, this.#limits.ttlMs, given({ maxHoldMs }));
     if (outcome.kind === 'lost' || outcome.kind === 'not-owner') return { kind: outcome.kind };
@@ -95,28 +116,46 @@ export class DetachedSeat implements Seat {
 
   async touch(holder: string): Promise<readonly Held[]> {
     const held = await heldBy(this.#box, holder);
-    await Promise.all(
-      held
-        .filter(({ isAttached }) => !isAttached)
-        .map(({ of, token }) =>
-          'task' in of
-            ? this.#box.tasks.renew(of.task, { holder, token })
-            : resourceOf(this.#box, of).renew({ holder, token }),
-        ),
-    );
-    return held.map(({ resource, token }) => ({ resource, token }));
+    const isKept = await Promise.all(held.map((one) => this.#isCollected(one)));
+    const collected = held.filter((_, place) => isKept[place]);
+    await renewDetached(this.#box, holder, collected);
+    return collected.map(told);
   }
 
-  /** A grant lasts from now on for as long as its holder may be silent. */
+  /** A grant that waits to be collected is left alone: other calls must not keep it for an agent that forgot it. */
+  async #isCollected({ isAttached, of, token }: HeldNow): Promise<boolean> {
+    if (isAttached || 'task' in of) return true;
+    const { locks, semaphores } = await this.#box.survey({ resource: of });
+    const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap(
+      (one): readonly SurveyedHold[] => one.holds,
+    );
+    return holds.some((hold) => hold.token === token && hold.isCollected === true);
+  }
+
+  async polled(holder: string): Promise<void> {
+    const now = this.#clock.monotonic();
+    const afterMs = this.#limits.ttlMs * POLLS_RENEW_AFTER;
+    for (const [who, at] of this.#polled) if (now - at >= afterMs) this.#polled.delete(who);
+    if (this.#polled.has(holder)) return;
+    this.#polled.set(holder, now);
+    await this.touch(holder);
+  }
+
+  /** A new grant has moved to a lease for as long as its holder may be silent. A hold from before follows. */
   async #told(of: Named, answer: Collected<AnyHold>): Promise<Asked> {
     if (answer.kind !== 'acquired') return answer;
     const { resource, holder, token, outcome, maxHoldMs, mode, slots } = answer.hold;
-    const longer = await resourceOf(this.#box, of).extend({ holder, token }, this.#limits.ttlMs);
-    if (!('ttlMs' in longer)) return { kind: 'gone' };
     const isHeldBefore = outcome === 'extended' || outcome === 'already-held' || outcome === 'increased';
+    let { ttlMs }: { ttlMs?: number | undefined } = answer.hold;
+    if (isHeldBefore) {
+      const longer = await resourceOf(this.#box, of).extend({ holder, token }, this.#limits.ttlMs);
+      if (!('ttlMs' in longer)) return { kind: 'gone' };
+      // A hold that rests on a session ends with its process, and no call here renews it.
+      ttlMs = longer.kind === 'attached' ? undefined : longer.ttlMs;
+    }
     return {
-      ...{ kind: 'granted', resource, holder, token, isHeldBefore, ttlMs: longer.ttlMs },
-      ...(given({ maxHoldMs, mode, slots }) as object),
+      ...{ kind: 'granted', resource, holder, token, isHeldBefore },
+      ...(given({ ttlMs, maxHoldMs, mode, slots }) as object),
     };
   }
 }

@@ -24,7 +24,7 @@ export function mcpOverHttp(
   box: Signalbox,
   { version, limits = LIMITS, clock = systemClock }: HttpOptions,
 ): McpOverHttp {
-  const seat = new DetachedSeat(box, limits);
+  const seat = new DetachedSeat(box, limits, clock);
   const updates = new Updates(box);
   const handler = createMcpHandler(
     (context) => {

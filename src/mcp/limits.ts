@@ -13,7 +13,7 @@ export interface McpLimits {
   readonly maxHoldMs: number;
   /** How often a call that waits reports progress. */
   readonly progressMs: number;
-  /** How often a client is to ask for its task. */
+  /** How often a client should ask for its task. */
   readonly pollMs: number;
 }
 

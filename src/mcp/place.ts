@@ -56,6 +56,16 @@ export function placeIn(text: string): Place {
   throw new Problem('invalid-input', `${shown(text)} is not a ticket of signalbox; pass it exactly as it was answered`);
 }
 
+/** The ticket of a wait in a queue, and no other. */
+export function queuePlaceIn(text: string): QueuePlace {
+  const found = placeIn(text);
+  if (found.of === 'hold') return found;
+  throw new Problem(
+    'invalid-input',
+    'this is the id of a task that waits for something else; it is not a ticket for a lock',
+  );
+}
+
 function parsed(text: string): Place | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));

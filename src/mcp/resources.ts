@@ -36,6 +36,12 @@ export function addResources(server: McpServer, box: Signalbox): void {
             mimeType,
           })),
         }),
+        complete: {
+          name: async (begun) =>
+            (await box.survey({ leases: false }))[`${kind}s`]
+              .map(({ name }) => encodeURIComponent(name))
+              .filter((name) => name.startsWith(begun)),
+        },
       }),
       {
         title: `A ${kind}`,

@@ -35,7 +35,7 @@ export function resultOf({ status, message, next, details = {}, isError }: Told)
   return { content: [{ type: 'text', text }], structuredContent, ...(isError === true && { isError }) };
 }
 
-/** What a thrown failure or refusal is told as. Of a bug no more than that there is one. */
+/** Turns a thrown failure or refusal into an answer. A bug is reported without its details, which may be secret. */
 export function failureTold(error: unknown): Told {
   const { body } = answerOf(error);
   const { code, detail } = body as { readonly code: string; readonly detail: string };

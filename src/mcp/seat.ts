@@ -1,5 +1,5 @@
 /**
- * How the holds of agents live. Over stdio one process serves one client for as long as that runs: its holds rest on the
+ * How the holds of agents live. Over stdio one process serves one client until it ends: its holds rest on the
  * session of the process (`attached-seat.ts`). Over HTTP every request stands alone: holds have leases of their own, and any
  * server of the store goes on with them (`detached-seat.ts`).
  */
@@ -38,8 +38,9 @@ export interface Granted extends HoldClaim {
   readonly isHeldBefore: boolean;
   readonly mode?: LockMode;
   readonly slots?: readonly number[];
-  /** It ends when its holder has called nothing for this long; absent if the process renews it. */
+  /** It ends when its holder has called nothing for this long; absent if a process renews it. */
   readonly ttlMs?: number;
+  /** How long it may be held from now on. */
   readonly maxHoldMs?: number;
 }
 
@@ -76,19 +77,23 @@ export interface ClaimedTask {
 
 /** Throws `NotAcquired` where a request is refused. */
 export interface Seat {
-  /** Whether holds are renewed while nobody calls. */
-  readonly renewsItself: boolean;
+  /** Whether a call of this holder has to renew what it holds. */
+  needsTouch(holder: string): boolean;
   /** Grants at once, or leaves the request in the queue. */
   ask(want: Want): Promise<Asked>;
   /** Goes on with a request for at most `waitMs`. Keeps its place for another window. */
   collect(place: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked>;
   /** Leaves the queue; a hold that it was granted goes back. Answers whether there was such a request. */
   withdraw(place: QueuePlace): Promise<boolean>;
+  /** The same for a wait that its client gives up; a hold that was collected stays. */
+  giveUp(place: QueuePlace): Promise<void>;
   renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed>;
   release(of: Named, claim: { readonly holder: string; readonly token?: number }): Promise<ClaimReleaseOutcome>;
   claim(wanted: ClaimWanted): Promise<ClaimedTask>;
-  /** A holder called: what it holds lasts for its full time again. Answers what that is. */
+  /** A holder called: what it holds lasts for its full time again. Answers what that is, without grants that wait to be collected. */
   touch(holder: string): Promise<readonly Held[]>;
+  /** A client asks for a task of this holder, as it does every few seconds: keeps what the holder has, at little cost. */
+  polled(holder: string): Promise<void>;
 }
 
 /** Something that a holder has. */
@@ -102,12 +107,14 @@ export function resourceOf(box: Signalbox, { kind, name }: Named, capacity?: num
   return box.semaphore(name, capacity === undefined ? {} : { capacity });
 }
 
-/** The holds and claims of one holder, whichever process took them. */
-export async function heldBy(
-  box: Signalbox,
-  holder: string,
-): Promise<readonly (Held & { readonly isAttached: boolean; readonly of: Named | { readonly task: string } })[]> {
-  const [{ locks, semaphores }, tasks] = await Promise.all([box.survey(), box.tasks.list({ status: 'running' })]);
+export type HeldNow = Held & { readonly isAttached: boolean; readonly of: Named | { readonly task: string } };
+
+/** Finds the holds and claims of one holder, of all processes. */
+export async function heldBy(box: Signalbox, holder: string): Promise<readonly HeldNow[]> {
+  const [{ locks, semaphores }, tasks] = await Promise.all([
+    box.survey({ leases: false }),
+    box.tasks.list({ status: 'running' }),
+  ]);
   const named = [
     ...locks.map((one) => ({ ...one, kind: 'lock' as const })),
     ...semaphores.map((one) => ({ ...one, kind: 'semaphore' as const })),
@@ -124,4 +131,18 @@ export async function heldBy(
         : [],
     ),
   ];
+}
+
+/** Renews what has a lease of its own; a process renews the rest. */
+export async function renewDetached(box: Signalbox, holder: string, held: readonly HeldNow[]): Promise<void> {
+  const detached = held.filter(({ isAttached }) => !isAttached);
+  await Promise.all(
+    detached.map(({ of, token }) =>
+      'task' in of ? box.tasks.renew(of.task, { holder, token }) : resourceOf(box, of).renew({ holder, token }),
+    ),
+  );
+}
+
+export function told({ resource, token }: Held): Held {
+  return { resource, token };
 }

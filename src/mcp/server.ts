@@ -12,6 +12,7 @@ import { allows, mayActFor } from '../core/index.ts';
 import { shown } from '../failure.ts';
 import { randomHex } from '../host/random.ts';
 import { ETIQUETTE, INSTRUCTIONS } from './etiquette.ts';
+import { placeIn } from './place.ts';
 import { addResources } from './resources.ts';
 import { failureTold, refused, resultOf, type Told } from './result.ts';
 import { addTasks, takesTasks, taskResult, TASKS } from './tasks.ts';
@@ -99,13 +100,19 @@ async function answered(tool: Tool, given: unknown, call: ToolCall): Promise<Tol
   const parsed = tool.input.safeParse(given);
   if (!parsed.success) return wrongInput(tool, parsed.error);
   try {
-    const { holder } = parsed.data as { readonly holder?: unknown };
-    const isOwn = typeof holder === 'string' && allows(caller.role, 'worker') && mayActFor(caller, holder);
-    if (isOwn && !seat.renewsItself && tool.renewsHolder !== true) await seat.touch(holder);
+    const holder = holderIn(parsed.data);
+    const isOwn = holder !== undefined && allows(caller.role, 'worker') && mayActFor(caller, holder);
+    if (isOwn && seat.needsTouch(holder) && tool.renewsHolder !== true) await seat.touch(holder);
     return await tool.run(parsed.data, call);
   } catch (error) {
     return failureTold(error);
   }
+}
+
+/** The caller, by its name or by its ticket. Refuses a ticket that is none, as its tool would. */
+function holderIn(input: unknown): string | undefined {
+  const { holder, ticket } = input as { readonly holder?: string; readonly ticket?: string };
+  return holder ?? (ticket === undefined ? undefined : placeIn(ticket).holder);
 }
 
 function wrongInput({ name, input }: Tool, { issues }: z.ZodError): Told {

@@ -78,7 +78,7 @@ export async function serveStreams(
   await handle.close();
 }
 
-/** The SDK answers `subscriptions/listen` itself, and tells no server of it. */
+/** The SDK answers `subscriptions/listen` itself and calls no handler, so the first one is seen on its way in. */
 function onFirstListen(transport: StdioServerTransport, call: () => void): void {
   const pass = transport.onmessage;
   let isHeard = false;

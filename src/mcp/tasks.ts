@@ -12,14 +12,15 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { allows, type Json } from '../core/index.ts';
 import { refuseForeign } from '../server/acting.ts';
 import { Problem } from '../server/problem.ts';
-import { allows, type Json } from '../core/index.ts';
 import { type ClaimPlace, type Place, placeIn, placeText, type QueuePlace } from './place.ts';
-import { failureTold, resultOf, type Told, told } from './result.ts';
+import { failureTold, NOTHING_NEXT, resultOf, type Told, told } from './result.ts';
+import type { ClaimedTask } from './seat.ts';
 import type { Desk, TaskMade } from './tool.ts';
+import { collectedTold, lineTold } from './tools/acquire.ts';
 import { checkPlace } from './tools/guard.ts';
-import { collectedTold, lineTold } from './tools/holds.ts';
 import { claimedTold, isOver, noneTold } from './tools/work.ts';
 
 export const TASKS = 'io.modelcontextprotocol/tasks';
@@ -40,15 +41,22 @@ export function addTasks({ server }: McpServer, desk: Desk): void {
   server.setRequestHandler('tasks/get', { params }, async ({ taskId }, ctx) => {
     refuseUnlessTaken(ctx);
     const place = placeNamed(desk, taskId);
-    const found = await answered(() => progressOf(desk, place, ctx.mcpReq.signal));
+    const found = await answered(async () => {
+      await keep(desk, place, 'polled');
+      return progressOf(desk, place, ctx.mcpReq.signal);
+    });
     const task = taskOf(desk, place);
     if ('waits' in found) return { ...task, status: 'working', statusMessage: found.waits };
-    return { ...task, status: 'completed', statusMessage: found.done.message, result: resultOf(found.done) };
+    // The holder has its full time from the answer on. The next call renews what this one could not.
+    await keep(desk, place, 'touch').catch(() => undefined);
+    const status = found.done.status === 'cancelled' ? 'cancelled' : 'completed';
+    return { ...task, status, statusMessage: found.done.message, result: resultOf(found.done) };
   });
   server.setRequestHandler('tasks/cancel', { params }, async ({ taskId }, ctx) => {
     refuseUnlessTaken(ctx);
     const place = placeNamed(desk, taskId);
-    if (place.of === 'hold') await answered(async () => ({ waits: String(await desk.seat.withdraw(place)) }));
+    await cancel(desk, place);
+    await keep(desk, place, 'touch').catch(() => undefined);
     return {};
   });
   // No task asks its client for anything.
@@ -57,6 +65,28 @@ export function addTasks({ server }: McpServer, desk: Desk): void {
     placeNamed(desk, taskId);
     return {};
   });
+}
+
+/** To ask for a task is a call of its holder: what the holder has goes on. */
+async function keep({ seat, caller }: Desk, { holder }: Place, how: 'polled' | 'touch'): Promise<void> {
+  if (holder !== undefined && allows(caller.role, 'worker') && seat.needsTouch(holder)) await seat[how](holder);
+}
+
+/** A task that is done stays as it is, and so does what its client got by it. */
+async function cancel({ box, seat, clock, limits }: Desk, place: Place): Promise<void> {
+  if (place.of === 'hold') return seat.giveUp(place);
+  if (place.of === 'guard') return;
+  const done = told('cancelled', 'You gave up waiting for a task.', NOTHING_NEXT, { holder: place.holder });
+  const keptMs = Math.max(0, place.until - clock.now()) + limits.windowMs;
+  await box.once.settle(...onceOf(place), { status: 200, body: done as unknown as Json }, keptMs);
+}
+
+/** The key of a claim by task, and its content. */
+function onceOf(place: ClaimPlace): readonly [string, string] {
+  const key = createHash('sha256')
+    .update(`mcp-claim\n${placeText(place)}`)
+    .digest('hex');
+  return [key, key];
 }
 
 /** Whether this very request says that its client takes tasks: what it said before does not count. */
@@ -140,24 +170,33 @@ async function holdProgress(
   };
 }
 
-/** A poll whose answer is lost must not claim a second task: the first answer is kept for those that follow. */
+/** A poll whose answer is lost must not claim a second task: the first answer is kept for the polls that follow. */
 async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, signal: AbortSignal): Promise<Progress> {
   const { box, seat, limits } = desk;
   const { holder, task, capabilities } = place;
   const waits = { waits: 'There is no task yet that fits.' };
-  const key = createHash('sha256')
-    .update(`mcp-claim\n${placeText(place)}`)
-    .digest('hex');
-  const begun = await box.once.begin(key, key, CLAIMING_MS);
+  const begun = await box.once.begin(...onceOf(place), CLAIMING_MS);
   if (begun.kind === 'answered') return { done: begun.answer.body as unknown as Told };
   if (begun.kind !== 'first') return waits;
+  let claimed: ClaimedTask;
   try {
-    const done = claimedTold(await seat.claim({ holder, task, capabilities, waitMs: 0, signal }));
-    await begun.done({ status: 200, body: JSON.parse(JSON.stringify(done)) as Json }, limits.ttlMs);
-    return { done };
+    claimed = await seat.claim({ holder, task, capabilities, waitMs: 0, signal });
   } catch (error) {
     await begun.failed();
     if (!isOver(error)) throw error;
     return isLate ? { done: noneTold({ holder, task, capabilities }, false) } : waits;
   }
+  const done = claimedTold(claimed);
+  let isKept = false;
+  try {
+    const body = JSON.parse(JSON.stringify(done)) as Json;
+    isKept = !signal.aborted && (await begun.done({ status: 200, body }, limits.ttlMs));
+  } finally {
+    // The client is gone, has cancelled the task, or never hears of this claim: another worker gets it.
+    if (!isKept) {
+      await box.tasks.release(claimed.task, { holder, token: claimed.token });
+      await begun.failed();
+    }
+  }
+  return isKept ? { done } : waits;
 }

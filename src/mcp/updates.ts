@@ -1,4 +1,4 @@
-/** Tells which resources have changed, by the events of the store: whichever process changed them. */
+/** Announces changed resources from the events of the store, so changes by other processes are announced too. */
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Subscription } from '../runtime/subscription.ts';
@@ -6,7 +6,7 @@ import { changedBy } from './resources.ts';
 
 type Listener = (event: ServerEvent) => void;
 
-/** Follows events from its first listener on; a server that nobody listens to does not. */
+/** Follows the store's events once there is a listener; without one it costs nothing. */
 export class Updates implements ServerEventBus {
   readonly #box: Signalbox;
   readonly #listeners = new Set<Listener>();

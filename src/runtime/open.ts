@@ -68,6 +68,8 @@ export interface OpenOptions {
   readonly traceId?: string;
   /** Where this process logs, such as a logger of pino; on stderr as `SIGNALBOX_LOG` says, if not given: nothing by default. */
   readonly log?: Log;
+  /** Gives up opening when it aborts; `open` then throws its reason. */
+  readonly signal?: AbortSignal;
   /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
   /** Makes ids that are unique for all time; tests make them repeatable. */
@@ -88,6 +90,7 @@ const OPTIONS = {
   component: shortText,
   traceId: shortText,
   log: anObject,
+  signal: anObject,
   clock: anObject,
   newId: aFunction,
 };
@@ -131,11 +134,11 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
   });
   if (log !== undefined) runtime.measures.listen(logTracer(log, clock));
   // Fails here if the store cannot be reached, instead of at the first request.
-  await bounded.health().catch(async (error: unknown) => {
+  await bounded.health(options.signal).catch(async (error: unknown) => {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  // Who demands a setting is told at once that the store has the other one.
+  // A process that demands a setting fails here if the store has the other one.
   if (demanded !== undefined) {
     await runtime.witness.known().catch(async (error: unknown) => {
       await bounded.close().catch(() => undefined);

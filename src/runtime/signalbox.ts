@@ -67,13 +67,8 @@ import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import { WitnessLog } from './witness/log.ts';
 import type { HoldSet } from './holds/hold-set.ts';
-import {
-  acquireAllTogether,
-  type Parts,
-  type TogetherAttempt,
-  type TogetherOptions,
-  tryTogether,
-} from './holds/together.ts';
+import type { Parts, TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
+import { acquireAllTogether, tryTogether } from './holds/together.ts';
 import type { Want } from './holds/wants.ts';
 
 export interface SignalboxSettings extends MaintenanceSettings {
@@ -326,7 +321,8 @@ export class Signalbox implements AsyncDisposable {
   async saveState(dir: string): Promise<SavedFiles> {
     const survey = await this.survey();
     const malformed = [...survey.malformed];
-    const state = { ...stateOf(survey), ...(await restOf(this.#runtime, (one) => void malformed.push(one))) };
+    const rest = await restOf(this.#runtime, (one) => void malformed.push(one));
+    const state = { ...stateOf(survey), ...rest, ...(await this.#dispatch.retention.changed()) };
     return { files: await writeState(dir, state), state, malformed };
   }
 
@@ -336,7 +332,11 @@ export class Signalbox implements AsyncDisposable {
    */
   async loadState(dir: string): Promise<LoadOutcome> {
     this.#runtime.refuseIfClosed();
-    return loadInto(this.#runtime, await readState(dir));
+    const state = await readState(dir);
+    const outcome = await loadInto(this.#runtime, state);
+    if (outcome.kind === 'loaded' && state.retention !== undefined)
+      await this.#dispatch.retention.configureUnlessChanged(state.retention);
+    return outcome;
   }
 
   /** Tests a write to the store, and measures how long its change takes to arrive here; `writer` makes the write. */

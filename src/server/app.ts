@@ -6,24 +6,26 @@
  * Every step throws what it refuses, and one place makes the answer of it.
  */
 import { Hono, type Context } from 'hono';
-import type { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
 import type { MetricsSources } from '../metrics/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { type Asked, type HeaderReader, WebAsked } from './asked.ts';
 import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
 import { ServerFigures } from './figures.ts';
 import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
-import { RateLimit, readBody } from './limits.ts';
+import { checked, parsed, queryOf, refuseUnlessDecodable } from './input.ts';
+import { RateLimit } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
 import { OpenStreams, tracked } from './open-streams.ts';
 import { openApi } from './openapi.ts';
 import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
+import { type Route, RouteTable } from './route-table.ts';
 import { OPERATIONS } from './routes/index.ts';
 import { storeName } from './store-name.ts';
 
@@ -32,7 +34,7 @@ export interface RequestNote {
   readonly operation: string;
   readonly status: number;
   readonly ms: number;
-  /** The id of the token; undefined if it had none that is valid. */
+  /** The id of the token; undefined without a valid one. */
   readonly caller: string | undefined;
   /** The code of the problem that it was refused with. */
   readonly problem?: string;
@@ -76,6 +78,8 @@ export interface Mounted {
 
 export interface Server {
   fetch(request: Request): Promise<Response>;
+  /** The answer of an operation, without the objects of the web; undefined if it is none of them, which only `fetch` answers. */
+  answer(asked: Asked): Promise<Answer | Response> | undefined;
   /** How many readers follow events now. */
   readonly readers: number;
   /** Ends streams and waits; waiting requests answer with their tickets. */
@@ -87,6 +91,8 @@ const LONGEST_MS = 60_000;
 const MOST_STREAMS = 500;
 /** The load that one fleet makes, with room. */
 const PER_SECOND = 1_000;
+/** How old the answer of `/healthz` may be. */
+const HEALTH_MS = 1_000;
 /** Of all requests without a valid token together. */
 const STRANGERS_PER_SECOND = 50;
 
@@ -97,7 +103,9 @@ export function serverOf(box: Signalbox, options: ServerOptions = {}): Server {
 class App implements Server {
   readonly #box: Signalbox;
   readonly #options: ServerOptions;
+  /** What is not an operation: pages, and what is mounted. */
   readonly #hono = new Hono();
+  readonly #table = new RouteTable(OPERATIONS);
   readonly #stop = new AbortController();
   readonly #hub: EventHub;
   readonly #figures: ServerFigures;
@@ -109,6 +117,7 @@ class App implements Server {
   readonly #localHash: string | undefined;
   readonly #store: StoreName;
   #mcp: Promise<Mounted> | undefined;
+  #looked: { readonly at: number; readonly revision: Promise<number> } | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
     this.#box = box;
@@ -135,26 +144,34 @@ class App implements Server {
   }
 
   async fetch(request: Request): Promise<Response> {
-    let response: Response;
+    const asked = new WebAsked(request);
+    const answer = (await this.answer(asked)) ?? (await this.#gated(asked, async () => this.#hono.fetch(request)));
+    if (!(answer instanceof Response)) return responseOf(answer, request.method);
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) answer.headers.set(name, value);
+    return answer;
+  }
+
+  answer(asked: Asked): Promise<Answer | Response> | undefined {
+    const route = this.#table.find(asked.method, asked.path);
+    return route && this.#gated(asked, () => this.#answered(route, asked));
+  }
+
+  /** Refuses what a browser was tricked into, before anything else is looked at. */
+  async #gated(asked: Asked, answer: () => Promise<Answer | Response>): Promise<Answer | Response> {
     try {
-      const url = new URL(request.url);
-      refuseTricked(request.headers, url, this.#gate);
-      refuseUnlessDecodable(url.pathname);
-      response = await this.#hono.fetch(request);
+      refuseTricked(asked, this.#gate);
+      refuseUnlessDecodable(asked.path);
+      return withRules(await answer());
     } catch (error) {
-      response = responseOf(answerOf(error));
-      this.#note({ operation: 'none', status: response.status, ms: 0, caller: undefined, ...troubleOf(error) });
+      const refused = answerOf(error);
+      this.#note({ operation: 'none', status: refused.status, ms: 0, caller: undefined, ...troubleOf(error) });
+      return withRules(refused);
     }
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
-    return response;
   }
 
   #routes(): void {
     const hono = this.#hono;
-    hono.get('/healthz', async () => {
-      const { revision } = await this.#box.health();
-      return json({ status: 'ok', revision });
-    });
+    hono.get('/healthz', async () => json({ status: 'ok', revision: await this.#health() }));
     const description = openApi(OPERATIONS);
     const page = docsPage(OPERATIONS);
     hono.get('/openapi.json', () => json(description));
@@ -166,7 +183,6 @@ class App implements Server {
     const methods = new Map<string, string[]>();
     for (const operation of OPERATIONS) {
       const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
-      hono.on(operation.method.toUpperCase(), path, (context) => this.#answered(operation, context));
       methods.set(path, [...(methods.get(path) ?? []), operation.method.toUpperCase()]);
     }
     for (const [path, allowed] of methods) {
@@ -182,38 +198,68 @@ class App implements Server {
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
-  #mounted({ req: { raw } }: Context): Promise<Response> {
-    return this.#noted('mcp', raw.headers, async (caller) => {
-      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
-      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
-      return ((await this.#mcp) as Mounted).fetch(raw, caller, body);
-    });
+  /** Strangers may ask as often as they like: all of a second get the same answer, for which the store was asked once. */
+  #health(): Promise<number> {
+    const now = this.#clock.monotonic();
+    if (this.#looked === undefined || now - this.#looked.at >= HEALTH_MS) {
+      const revision = this.#box.health().then((health) => health.revision);
+      revision.catch(() => (this.#looked = undefined));
+      this.#looked = { at: now, revision };
+    }
+    return this.#looked.revision;
   }
 
-  #answered(operation: Operation, context: Context): Promise<Response> {
-    const { raw } = context.req;
-    return this.#noted(operation.id, raw.headers, async (caller) => {
+  /** Any of its answers may be a stream, so each request counts as one until its answer is over. */
+  async #mounted({ req: { raw } }: Context): Promise<Response> {
+    const answer = await this.#noted('mcp', raw.headers, async (caller) => {
+      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(new WebAsked(raw))) : undefined;
+      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
+      const mounted = (await this.#mcp) as Mounted;
+      const { url, method, headers } = raw;
+      const stream = this.#streams.enter(caller, () => this.#isStill(caller, headers));
+      try {
+        const signal = AbortSignal.any([raw.signal, stream.signal]);
+        const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
+        if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
+          return tracked(answer, stream.leave, stream.signal);
+        }
+        stream.leave();
+        return answer;
+      } catch (error) {
+        stream.leave();
+        throw error;
+      }
+    });
+    return answer instanceof Response ? answer : responseOf(answer);
+  }
+
+  #answered({ operation, params }: Route, asked: Asked): Promise<Answer | Response> {
+    return this.#noted(operation.id, asked.headers, async (caller) => {
       refuseUnlessRole(caller, operation);
-      const answer = await this.#run(operation, context, caller);
-      const response = answer instanceof Response ? answer : responseOf(answer);
+      const answer = await this.#run(operation, params, asked, caller);
+      if (asked.method !== 'HEAD' || !(answer instanceof Response)) return answer;
       // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
-      if (raw.method === 'HEAD') await response.body?.cancel();
-      return response;
+      await answer.body?.cancel();
+      return new Response(null, answer);
     });
   }
 
   /** Answers a caller with a valid token, within its rate, and notes how that went. */
-  async #noted(operation: string, headers: Headers, answer: (caller: Caller) => Promise<Response>): Promise<Response> {
+  async #noted(
+    operation: string,
+    headers: HeaderReader,
+    answer: (caller: Caller) => Promise<Answer | Response>,
+  ): Promise<Answer | Response> {
     const begun = this.#clock.monotonic();
     let caller: Caller | undefined;
-    let response: Response;
+    let response: Answer | Response;
     let trouble: ReturnType<typeof troubleOf> = {};
     try {
       caller = await this.#callerOf(headers);
       this.#rate.take(caller.id);
       response = await answer(caller);
     } catch (error) {
-      response = responseOf(answerOf(error));
+      response = answerOf(error);
       trouble = troubleOf(error);
     }
     const ms = this.#clock.monotonic() - begun;
@@ -226,7 +272,7 @@ class App implements Server {
     this.#options.onRequest?.(note);
   }
 
-  async #found(headers: Headers): Promise<Caller | undefined> {
+  async #found(headers: HeaderReader): Promise<Caller | undefined> {
     const secret = secretIn(headers);
     if (secret === undefined) return undefined;
     if (this.#localHash !== undefined && isSame(this.#localHash, hashOf(secret))) {
@@ -235,7 +281,7 @@ class App implements Server {
     return this.#box.tokens.find(secret);
   }
 
-  async #callerOf(headers: Headers): Promise<Caller> {
+  async #callerOf(headers: HeaderReader): Promise<Caller> {
     const found = await this.#found(headers);
     if (found !== undefined) return found;
     this.#strangers.take('');
@@ -246,25 +292,31 @@ class App implements Server {
   }
 
   /** Whether the token of a stream is what it was when the stream began. */
-  async #isStill({ id, role }: Caller, headers: Headers): Promise<boolean> {
+  async #isStill({ id, role }: Caller, headers: HeaderReader): Promise<boolean> {
     const found = await this.#found(headers);
     return found?.id === id && found.role === role;
   }
 
-  async #run(operation: Operation, context: Context, caller: Caller): Promise<Answer | Response> {
-    const { raw } = context.req;
-    const text = operation.body === undefined ? '' : await this.#bodyOf(raw);
-    const params = checked(operation.params, context.req.param(), 'the path');
-    const query = checked(operation.query, queryOf(context), 'the query');
+  async #run(operation: Operation, encoded: Route['params'], asked: Asked, caller: Caller): Promise<Answer | Response> {
+    const text = operation.body === undefined ? '' : await this.#bodyOf(asked);
+    const named = Object.entries(encoded).map(([name, value]) => [name, decodeURIComponent(value)]);
+    const params = checked(operation.params, Object.fromEntries(named), 'the path');
+    const query = checked(operation.query, queryOf(asked), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
     const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
-    const stream = isStream ? this.#streams.enter(caller, () => this.#isStill(caller, raw.headers)) : undefined;
-    const limit = stream?.signal ?? AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS);
-    const signal = AbortSignal.any([raw.signal, this.#stop.signal, limit]);
+    const stream = isStream ? this.#streams.enter(caller, () => this.#isStill(caller, asked.headers)) : undefined;
+    const untilOver = (): AbortSignal => {
+      const limit = stream?.signal ?? AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS);
+      return AbortSignal.any([asked.signal, this.#stop.signal, limit]);
+    };
     const run = (): Promise<Answer | Response> =>
       operation.run({
-        ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, signal },
-        headers: raw.headers,
+        ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body },
+        // Made when it is asked for: most operations wait for nothing, and three signals cost more than they do.
+        get signal() {
+          return untilOver();
+        },
+        headers: asked.headers,
         allowsCommands: this.#options.allowsCommands === true,
         store: this.#store,
         github: this.#options.github,
@@ -277,22 +329,23 @@ class App implements Server {
         throw error;
       }
     }
-    const key = raw.headers.get(KEY_HEADER);
+    const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
     const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
-    return onceOnly(this.#box, { key, caller, content }, run as () => Promise<Answer>);
+    const isOfHold = /^(lock|semaphore)\./.test(operation.id);
+    return onceOnly(this.#box, { key, caller, content, isOfHold }, run as () => Promise<Answer>);
   }
 
-  async #bodyOf(request: Request): Promise<string> {
-    const type = (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase();
+  async #bodyOf(asked: Asked): Promise<string> {
+    const type = (asked.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase();
     if (type !== 'application/json') {
       throw new Problem('wrong-content-type', 'send the body as JSON, with Content-Type: application/json');
     }
-    return readBody(request, this.#options.mostBytes ?? MOST_BYTES);
+    return asked.text(this.#options.mostBytes ?? MOST_BYTES);
   }
 }
 
-function secretIn(headers: Headers): string | undefined {
+function secretIn(headers: HeaderReader): string | undefined {
   return /^Bearer +(\S{1,200})$/i.exec(headers.get('authorization') ?? '')?.[1];
 }
 
@@ -310,56 +363,18 @@ function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
   });
 }
 
-/** The router reads a path that is wrongly encoded as it stands: a name would then have two spellings. */
-function refuseUnlessDecodable(path: string): void {
-  try {
-    decodeURIComponent(path);
-  } catch {
-    throw new WrongInput('the path', [{ where: '', problem: 'it is not percent-encoded UTF-8' }]);
-  }
-}
-
-/** Repeated ones as a list. */
-function queryOf(context: Context): Record<string, string | readonly string[]> {
-  return Object.fromEntries(
-    Object.entries(context.req.queries()).map(([name, values]) => [
-      name,
-      values.length === 1 ? (values[0] as string) : values,
-    ]),
-  );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text === '' ? '{}' : text) as unknown;
-  } catch (error) {
-    throw new WrongInput('the body', [{ where: '', problem: `it is not JSON: ${(error as Error).message}` }]);
-  }
-}
-
-function checked(schema: z.ZodType | undefined, value: unknown, what: string): unknown {
-  if (schema === undefined) return undefined;
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const problems = result.error.issues
-    .slice(0, 10)
-    .map(({ path, message }) => ({ where: path.join('.'), problem: message }));
-  throw new WrongInput(what, problems);
-}
-
-class WrongInput extends Problem {
-  constructor(what: string, problems: readonly { readonly where: string; readonly problem: string }[]) {
-    const told = problems.map(({ where, problem }) => (where === '' ? problem : `${where}: ${problem}`)).join('; ');
-    super('invalid-input', `${what} is wrong: ${told}`, { problems });
-  }
-}
-
-function responseOf({ status, body, headers = {} }: Answer): Response {
+/** What every answer has. */
+function withRules(answer: Answer | Response): Answer | Response {
+  if (answer instanceof Response) return answer;
+  const { status, body, headers } = answer;
   const type = status >= 400 ? PROBLEM_TYPE : 'application/json';
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { 'Content-Type': type, 'Cache-Control': 'no-store', ...headers },
-  });
+  const own = { 'Content-Type': type, 'Cache-Control': 'no-store' };
+  return { status, body, headers: { ...SECURITY_HEADERS, ...own, ...headers } };
+}
+
+function responseOf(answer: Answer, method = 'GET'): Response {
+  const { status, body, headers = {} } = withRules(answer) as Answer;
+  return new Response(method === 'HEAD' ? null : JSON.stringify(body), { status, headers });
 }
 
 function json(body: unknown): Response {

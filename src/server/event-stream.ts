@@ -3,7 +3,7 @@ import { matches } from '../core/index.ts';
 import type { Revision } from '../store/index.ts';
 import type { SignalboxEvent } from '../runtime/observe/event-types.ts';
 import type { EventSource } from '../runtime/observe/events.ts';
-import type { EventHub, EventReader } from './event-hub.ts';
+import type { EventHub, EventReader, ToldEvent } from './event-hub.ts';
 
 export interface StreamSettings {
   readonly patterns: readonly string[];
@@ -49,7 +49,10 @@ function sinceOf({ revision, index }: Point): Revision {
 /** A reader that is too slow gets `resync` in place of what it missed: the server keeps no more than `mostWaiting` for it. */
 export class EventStream implements EventReader {
   readonly #settings: StreamSettings;
+  readonly wants: readonly string[];
   #place: Record<EventSource, Point> = { records: { revision: 0 }, tasks: { revision: 0 } };
+  #hub: EventHub | undefined;
+  readonly #joined = new Set<EventSource>();
   readonly #over = new AbortController();
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #waiting: string[] = [];
@@ -59,6 +62,7 @@ export class EventStream implements EventReader {
 
   constructor(settings: StreamSettings) {
     this.#settings = settings;
+    this.wants = settings.resources.length > 0 ? settings.resources : settings.patterns;
   }
 
   /** Begins to read the hub; the signal ends it. */
@@ -92,17 +96,30 @@ export class EventStream implements EventReader {
     // So that a reader that is cut off before its first event knows where to go on.
     this.#send(`id: ${placeTold(this.#place)}\nevent: open\ndata: {}\n\n`);
     const { records, tasks } = this.#place;
+    this.#hub = hub;
     await hub.read(this, { records: sinceOf(records), tasks: sinceOf(tasks) }, over);
   }
 
-  told(source: EventSource, revision: Revision, events: readonly SignalboxEvent[]): void {
+  told(source: EventSource, revision: Revision, events: readonly ToldEvent[]): void {
     const last = this.#place[source];
     const known = revision === last.revision ? (last.index ?? -1) : -1;
-    events.forEach((event, index) => {
-      if (index <= known) return;
+    for (const [index, told] of events.entries()) {
+      if (index <= known) continue;
       this.#place[source] = index === events.length - 1 ? { revision } : { revision, index };
-      if (this.#isWanted(event)) this.#send(told(event, placeTold(this.#place)));
-    });
+      if (this.#isWanted(told.event)) this.#send(`id: ${placeTold(this.#placeBeside(source))}\n${told.text}`);
+    }
+  }
+
+  joined(source: EventSource): void {
+    this.#joined.add(source);
+  }
+
+  /** It hears nothing of what it does not want, so its place in the other source is that of the hub. */
+  #placeBeside(source: EventSource): ReaderPlace {
+    const other = source === 'records' ? 'tasks' : 'records';
+    const last = this.#hub?.lastOf(other) ?? 0;
+    if (this.#joined.has(other) && last > this.#place[other].revision) this.#place[other] = { revision: last };
+    return this.#place;
   }
 
   missed(source: EventSource, revision: Revision): void {
@@ -162,10 +179,6 @@ export class EventStream implements EventReader {
     }
     this.#controller = undefined;
   }
-}
-
-function told(event: SignalboxEvent, place: string): string {
-  return `id: ${place}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 const encoder = new TextEncoder();

@@ -3,6 +3,7 @@
  * rebinding): then the Host is that name. Or it sends requests across sites: then the Origin is that site.
  */
 import { isIP } from 'node:net';
+import type { Asked } from './asked.ts';
 import { Problem } from './problem.ts';
 
 export interface Gate {
@@ -10,8 +11,7 @@ export interface Gate {
   readonly hosts: readonly string[];
 }
 
-export function refuseTricked(headers: Headers, url: URL, { hosts }: Gate): void {
-  const host = headers.get('host') ?? url.host;
+export function refuseTricked({ headers, host }: Pick<Asked, 'headers' | 'host'>, { hosts }: Gate): void {
   const name = nameOf(host);
   // An address cannot be rebound: only a name can be made to lead elsewhere.
   const isKnown = name !== undefined && (name === 'localhost' || isIP(name) !== 0 || hosts.includes(name));

@@ -44,20 +44,21 @@ export class RateLimit {
 
 const MOST_CALLERS = 10_000;
 
-/** Reads a body, and no more of it than `most` bytes. */
-export async function readBody(request: Request, most: number): Promise<string> {
-  const announced = Number(request.headers.get('content-length') ?? 0);
-  if (announced > most) throw tooLarge(most);
-  if (request.body === null) return '';
+type Chunks = AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | readonly Uint8Array[];
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+/** Reads a body, and no more of it than `most` bytes. `announced`: how long its sender says it is. */
+export async function readChunks(body: Chunks, announced: string | null, most: number): Promise<string> {
+  if (Number(announced ?? 0) > most) throw tooLarge(most);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.length;
     if (size > most) throw tooLarge(most);
     chunks.push(chunk);
   }
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return decoder.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
   } catch {
     throw new Problem('invalid-input', 'the body is not UTF-8; expected JSON in UTF-8');
   }

@@ -1,12 +1,13 @@
 /** The server on a port: limits of connections, headers and time, and TLS by certificate files. */
 import { getRequestListener } from '@hono/node-server';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
-import { createServer, type Server as HttpServer } from 'node:http';
+import { createServer, type IncomingMessage, type Server as HttpServer, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { Failure } from '../failure.ts';
 import type { Server } from './app.ts';
+import { NodeAsked } from './asked.ts';
 
 export interface TlsFiles {
   readonly cert: string;
@@ -46,14 +47,18 @@ const LEAVING_MS = 3_000;
 const LOOK_FOR_IDLE_MS = 20;
 const LOOK_AT_FILES_MS = 1_000;
 
+/** The `Request` and `Response` of Node stay as they are. */
+const PLAIN = { overrideGlobalObjects: false };
+
 export async function listen(server: Server, options: ListenOptions): Promise<Listening> {
   const { headersMs = HEADERS_MS, requestMs = REQUEST_MS, idleMs = IDLE_MS, tls } = options;
   const limits = {
     ...{ maxHeaderSize: MOST_HEADER_BYTES, headersTimeout: headersMs, requestTimeout: requestMs },
     ...{ keepAliveTimeout: idleMs, connectionsCheckingInterval: Math.min(1_000, headersMs) },
   };
-  const listener = getRequestListener((request) => server.fetch(request), { overrideGlobalObjects: false });
-  const answer = (...given: Parameters<typeof listener>): void => void listener(...given);
+  const listener = getRequestListener((request) => server.fetch(request), PLAIN);
+  const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
+    void answered(server, listener, incoming, outgoing);
   const http =
     tls === undefined
       ? createServer(limits, answer)
@@ -77,6 +82,23 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
       clearTimeout(limit);
     },
   };
+}
+
+type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
+
+/** Operations are answered without a `Request` and a `Response`, which would cost more than most of them. */
+async function answered(
+  server: Server,
+  otherwise: Listener,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const answer = await server.answer(new NodeAsked(incoming, outgoing));
+  if (answer === undefined) return otherwise(incoming, outgoing);
+  if (answer instanceof Response) return getRequestListener(() => answer, PLAIN)(incoming, outgoing);
+  const text = JSON.stringify(answer.body);
+  outgoing.writeHead(answer.status, { ...answer.headers, 'Content-Length': Buffer.byteLength(text) });
+  outgoing.end(text);
 }
 
 function listening(http: HttpServer | HttpsServer, { port, host }: ListenOptions): Promise<void> {

@@ -9,6 +9,8 @@ import { type Answer, answerOf, isPassing, Problem } from './problem.ts';
 /** Longer than any request takes. */
 const RUNNING_MS = 90_000;
 const KEPT_MS = 24 * 3_600_000;
+/** Of what a token makes harmless to repeat, and there is much of: longer than any client repeats a request. */
+const KEPT_OF_HOLDS_MS = 120_000;
 /** Characters. The data of any task fits, and every engine takes a value of this size. */
 const MOST_KEPT = 512 * 1024;
 
@@ -19,11 +21,13 @@ interface Keyed {
   readonly caller: Caller;
   /** The method, the path with its parameters, and the body. */
   readonly content: string;
+  /** It ends or changes a hold, which its token names. */
+  readonly isOfHold: boolean;
 }
 
 export async function onceOnly(
   box: Signalbox,
-  { key, caller, content }: Keyed,
+  { key, caller, content, isOfHold }: Keyed,
   run: () => Promise<Answer>,
 ): Promise<Answer> {
   refuseUnlessKey(key);
@@ -46,7 +50,7 @@ export async function onceOnly(
   const answer = await run().catch(answerOf);
   // What did not reach the store may be sent again. What may have reached it too: the repeat finds what became of it.
   if (isPassing(answer.status)) await begun.failed();
-  else await begun.done(keptOf(answer), keptMs(answer)).catch(() => undefined);
+  else await begun.done(keptOf(answer), keptMs(answer, isOfHold)).catch(() => undefined);
   return answer;
 }
 
@@ -61,9 +65,10 @@ function keptOf(answer: Answer): KeptAnswer {
 }
 
 /** The answer that gives a hold or a claim is true for as long as its lease: afterwards it may be another's. */
-function keptMs({ body }: Answer): number {
+function keptMs({ body }: Answer, isOfHold: boolean): number {
   const { ttlMs } = Object(body) as { readonly ttlMs?: unknown };
-  return typeof ttlMs === 'number' ? Math.min(ttlMs, KEPT_MS) : KEPT_MS;
+  if (typeof ttlMs === 'number') return Math.min(ttlMs, KEPT_MS);
+  return isOfHold ? KEPT_OF_HOLDS_MS : KEPT_MS;
 }
 
 function hash(text: string): string {

@@ -55,13 +55,18 @@ export class OpenStreams {
   }
 }
 
-/** The same answer, which says when its body is over: read to its end, cancelled or broken. */
-export function tracked(response: Response, over: () => void): Response {
+/**
+ * The same answer, which says when its body is over: read to its end, cancelled or broken. `ends` ends it, for a source that
+ * does not look at such a signal itself.
+ */
+export function tracked(response: Response, over: () => void, ends?: AbortSignal): Response {
   if (response.body === null) {
     over();
     return response;
   }
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  // To cancel it ends a read that waits, as if the source were over.
+  ends?.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -5,6 +5,7 @@
 import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import type { HeaderReader } from './asked.ts';
 import type { EventHub } from './event-hub.ts';
 import type { ServerFigures } from './figures.ts';
 import type { GitHubBoard } from './github-board.ts';
@@ -34,7 +35,7 @@ export interface Call<Params, Query, Body> {
   readonly signal: AbortSignal;
   /** Whether guards and pipelines may run commands on the machine of the server. */
   readonly allowsCommands: boolean;
-  readonly headers: Headers;
+  readonly headers: HeaderReader;
   /** The store that this server serves, as people are shown it. */
   readonly store: StoreName;
   readonly hub: EventHub;

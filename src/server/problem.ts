@@ -103,7 +103,7 @@ export interface Answer {
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** A bug is told by no more than its name: its message may contain anything. */
+/** Reports a bug by its name alone: its message may contain anything. */
 export function answerOf(error: unknown): Answer {
   if (error instanceof Problem) {
     return { ...problem(error.code, error.message, error.details), headers: error.headers };

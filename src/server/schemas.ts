@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { LARGEST_METADATA_BYTES } from '../core/request.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/request.ts';
-import { nameProblem } from '../core/index.ts';
+import { nameProblem, TICKET_MS } from '../core/index.ts';
 
 /** The longest time that a request waits before it answers with a ticket. */
 export const LONGEST_WAIT_MS = 45_000;
@@ -27,6 +27,13 @@ const ms = (description: string): z.ZodNumber =>
   z.number().positive().max(Number.MAX_SAFE_INTEGER).describe(description);
 
 export const ttlMs = ms('Without a renewal for this long, it ends: 60 s if not given.');
+export const ticketMs = z
+  .number()
+  .positive()
+  .max(TICKET_MS)
+  .describe(
+    `Nobody asks for its ticket for this long: it leaves the queue. ${TICKET_MS} ms, or the time of the hold, if that is shorter.`,
+  );
 export const maxHoldMs = ms('It ends after this time, even if it is renewed.');
 export const token = z.int().min(1).describe('The token that came with the grant.');
 export const priority = z

@@ -1,6 +1,6 @@
 /**
  * The driver on `better-sqlite3`, for a Node whose own SQLite is missing or not good enough. The package is not a
- * dependency (docs/decisions/0018): its user installs it, and is told how.
+ * dependency (docs/decisions/0018): users install it, and the error says how.
  */
 import { createRequire } from 'node:module';
 import type Sqlite from 'better-sqlite3';

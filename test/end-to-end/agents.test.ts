@@ -5,6 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { serve } from '../../src/server/index.ts';
+import { processAgent } from '../mcp/agents.ts';
 import { type Ended, signalbox } from '../support/cli.ts';
 
 const FILES = [
@@ -166,10 +168,11 @@ describe('a hook', () => {
   };
 
   /** What the hook says to a tool call; empty if it lets it through. It runs in a directory that has nothing to do with it. */
-  async function asked(client: 'claude-code' | 'codex', payload: object): Promise<string> {
+  async function asked(client: 'claude-code' | 'codex', payload: object, more: object = {}): Promise<string> {
     const said = client === 'codex' ? CODEX : CLAUDE;
     const input = JSON.stringify({ ...said, cwd: repo, hook_event_name: 'PreToolUse', ...payload });
-    const { code, stdout, stderr } = await signalbox(['agents', 'hook', client], { cwd: folder, env, input });
+    const options = { cwd: folder, env: { ...env, ...more }, input };
+    const { code, stdout, stderr } = await signalbox(['agents', 'hook', client], options);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     if (stdout === '') return '';
     const { hookSpecificOutput: answer } = JSON.parse(stdout) as { hookSpecificOutput: Record<string, string> };
@@ -267,11 +270,54 @@ describe('a hook', () => {
     expect(held).toEqual(['staging agent:other']);
   });
 
-  it("takes a hold that is tied to a process above the hook for the agent's own", async () => {
-    const tied = ['lock', 'acquire', 'main-branch', '--holder', 'anyone', '--pid', String(process.pid)];
-    expect(await signalbox(tied, { cwd: repo, env })).toMatchObject({ code: 0 });
-    expect(await asked('claude-code', bash('git push origin main'))).toBe('');
+  it("takes a hold that is tied to its client for the agent's own, and none that is tied to what started the client", async () => {
+    const tied = async (pid: number): Promise<string> => {
+      const acquire = ['lock', 'acquire', 'main-branch', '--holder', 'anyone', '--pid', String(pid)];
+      expect(await signalbox(acquire, { cwd: repo, env })).toMatchObject({ code: 0 });
+      return asked('claude-code', bash('git push origin main'));
+    };
+    // This process is the client of the hooks that it starts.
+    expect(await tied(process.pid)).toBe('');
+    expect(await tied(process.ppid)).toContain('held by anyone');
     await signalbox(['lock', 'release', 'main-branch', '--holder', 'anyone'], { cwd: repo, env });
+  });
+
+  it("takes what the MCP server of its client holds for the agent's own, and not what that of another client holds", async () => {
+    const place = { dir: repo, store: `file:${join(repo, '.git', 'signalbox')}` };
+    const other = 'require("child_process").spawn(process.argv[1], process.argv.slice(2), { stdio: "inherit" })';
+    const through = { own: ['sh', '-c', '"$0" "$@"; :'], other: [process.execPath, '-e', other] };
+    for (const whose of ['own', 'other'] as const) {
+      const { agent } = await processAgent('2026-07-28', place, through[whose]);
+      try {
+        const { holder } = await agent.call('acquire', { name: 'main-branch' });
+        const said = await asked('claude-code', bash('git push origin main'));
+        if (whose === 'own') expect(said).toBe('');
+        else expect(said).toContain(`held by ${holder}`);
+        await agent.call('release', { name: 'main-branch', holder });
+      } finally {
+        await agent.close();
+      }
+    }
+  });
+
+  it('asks a server, and gives back there what the agent took', async () => {
+    const served = await serve({ store: 'memory:', port: 0, host: '127.0.0.1' });
+    const server = { SIGNALBOX_URL: served.url, SIGNALBOX_SERVER_TOKEN: served.localToken };
+    try {
+      expect(await asked('claude-code', bash('git push origin main'), server)).toContain('Nobody holds it now.');
+      const taken = ['lock', 'acquire', 'main-branch', '--holder', 'agent:claude-code-5f0c1f5277aa'];
+      expect(await signalbox(taken, { cwd: repo, env: { ...env, ...server } })).toMatchObject({ code: 0 });
+      expect(await asked('claude-code', bash('git push origin main'), server)).toBe('');
+      expect(await asked('codex', bash('git push origin main'), server)).toContain('held by agent:claude-code');
+      const input = JSON.stringify({ ...CLAUDE, cwd: feature, hook_event_name: 'SessionEnd', reason: 'other' });
+      const ended = await signalbox(['agents', 'hook', 'claude-code'], {
+        ...{ cwd: folder, env: { ...env, ...server }, input },
+      });
+      expect(ended).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect(await asked('codex', bash('git push origin main'), server)).toContain('Nobody holds it now.');
+    } finally {
+      await served.close();
+    }
   });
 
   it('refuses a push where the store cannot be asked: that is what it is for', async () => {

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
+import { BETWEEN_PROCESSES_MS, until } from '../support/until.ts';
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
@@ -85,7 +86,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       const stranger = [...B, '--token', token];
       expect(await scratch.run('lock', 'release', 'main', ...stranger)).toMatchObject({ code: 77 });
       expect(await scratch.run('lock', 'renew', 'main', ...A, '--token', '1')).toMatchObject({ code: 77 });
-      await until(async () => (await holdOf('main'))?.isStale === true);
+      await until(async () => (await holdOf('main'))?.isStale, BETWEEN_PROCESSES_MS);
       const lost = await scratch.run('lock', 'renew', 'main', ...A, '--token', token, '--json');
       expect(lost.code).toBe(76);
       expect(JSON.parse(lost.stderr)).toMatchObject({ error: { code: 'hold-lost', outcome: 'lost' } });
@@ -179,7 +180,7 @@ describe.each(stores)('on $on', ({ kind }) => {
 
     it('is stale once it has been held for longer than its limit, however well it is renewed', async () => {
       const token = await acquired('lock', 'acquire', 'main', ...A, '--max-hold', '200ms');
-      await until(async () => (await holdOf('main'))?.isStale === true);
+      await until(async () => (await holdOf('main'))?.isStale, BETWEEN_PROCESSES_MS);
       expect((await holdOf('main'))?.health).toBe('slow');
       expect(await scratch.run('lock', 'renew', 'main', ...A, '--token', token)).toMatchObject({ code: 76 });
     });
@@ -295,11 +296,8 @@ describe.each(stores)('on $on', ({ kind }) => {
   }
 
   async function waitedFor(kind: 'lock' | 'sem', name: string): Promise<void> {
-    await until(async () => (await scratch.json<{ waiting: unknown[] }>(kind, 'show', name)).waiting.length > 0);
-  }
-
-  /** Asked again, each time by a new process, until it is so. */
-  async function until(isSo: () => Promise<boolean>): Promise<void> {
-    while (!(await isSo()));
+    const isWaitedFor = async (): Promise<boolean> =>
+      (await scratch.json<{ waiting: unknown[] }>(kind, 'show', name)).waiting.length > 0;
+    await until(isWaitedFor, BETWEEN_PROCESSES_MS);
   }
 });

@@ -25,6 +25,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       await scratch.run('sem', 'acquire', 'api', '--capacity', '4', '--weight', '2', '--holder', 'agent:7');
       await scratch.run('task', 'publish', 'build', '--data', '{"x":1}');
       await scratch.run('bus', 'put', 'config/colour', 'red');
+      await scratch.run('task', 'configure', '--keep', '3d', '--keep-most', '70');
       const [one, two] = [scratch.path('one'), scratch.path('two')];
       const other = ['--store', `file:${scratch.path('other')}`];
       expect(await scratch.run('export', one)).toMatchObject({ code: 0, stdout: expect.stringContaining('2 holds') });
@@ -36,6 +37,12 @@ describe.each(stores)('on $on', ({ kind }) => {
       for (const file of ['/locks.json', '/semaphores.json', '/tasks.json', '/keys.json']) {
         expect(readFileSync(two + file, 'utf8')).toBe(readFileSync(one + file, 'utf8'));
       }
+      const kept = { keepMs: 3 * 86_400_000, keepMost: 70 };
+      expect(await scratch.json('task', 'configure', ...other)).toEqual(kept);
+      // What was set here is not changed by an import.
+      await scratch.run('task', 'configure', '--keep-most', '7', ...other);
+      await scratch.json('import', one, ...other);
+      expect(await scratch.json('task', 'configure', ...other)).toEqual({ ...kept, keepMost: 7 });
       const claim = ['--holder', 'agent:7', '--token', String(held.token)];
       expect(await scratch.run('lock', 'renew', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
       expect(await scratch.run('lock', 'release', 'main', ...claim, ...other)).toMatchObject({ code: 0 });

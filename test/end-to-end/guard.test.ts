@@ -269,7 +269,7 @@ describe.each(stores)('a guard that is waited for in another process, on $on', (
     const scratch = new Scratch(newStore);
     const program = `
       import { open } from 'signalbox';
-      const box = await open(${JSON.stringify(scratch.store)}, { sessionTtlMs: 2000 });
+      const box = await open(${JSON.stringify(scratch.store)}, { sessionTtlMs: 5000 });
       await box.lock('main').acquire({ holder: 'worker:1' });
       console.log('held');
       setInterval(() => undefined, 1000);`;

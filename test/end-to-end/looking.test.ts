@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openEmbedded, openEtcdUrl, Value } from 'signalbox/store';
 import { Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
+import { BETWEEN_PROCESSES_MS, until } from '../support/until.ts';
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
@@ -30,8 +31,11 @@ describe.each(stores)('on $on', ({ kind }) => {
       await box.lock('main').acquire({ holder: 'worker:1', reason: 'merging' });
       await scratch.run('lock', 'acquire', 'docs', '--holder', 'agent:7');
       const waiting = scratch.start('lock', 'acquire', 'main', '--holder', 'agent:9');
-      let who = await scratch.json<Who>('who');
-      while (who.locks.every((lock) => lock.waiting.length === 0)) who = await scratch.json<Who>('who');
+      let who: Who = { locks: [] };
+      await until(async () => {
+        who = await scratch.json<Who>('who');
+        return who.locks.some((lock) => lock.waiting.length > 0);
+      }, BETWEEN_PROCESSES_MS);
       expect(who.locks).toMatchObject([
         { name: 'docs', holds: [{ holder: 'agent:7', isAttached: false, session: null, health: 'renewed' }] },
         {
@@ -207,10 +211,10 @@ describe.each(stores)('on $on', ({ kind }) => {
       const plain = scratch.start('events', 'tail', 'lock:*', '-n', '2');
       const json = scratch.start('events', 'tail', '-n', '2', '--json');
       // Whoever follows hears of it; until then it happens again.
-      while (plain.child.exitCode === null || json.child.exitCode === null) {
+      await until(async () => {
         await box.lock('main').run(() => undefined, { holder: 'worker:1' });
-        await new Promise(setImmediate);
-      }
+        return plain.child.exitCode !== null && json.child.exitCode !== null;
+      });
       const lines = (await plain.ended).stdout.trimEnd().split('\n');
       expect(lines).toHaveLength(2);
       expect(lines.join('\n')).toMatch(/^\S+Z {2}lock:(acquired|released) +lock\/main {2}worker:1 {2}token=\d+/);
@@ -229,10 +233,10 @@ describe.each(stores)('on $on', ({ kind }) => {
       const follows = tail.printed('lock:acquired');
       let isFollowing = false;
       void follows.then(() => (isFollowing = true));
-      while (!isFollowing) {
+      await until(async () => {
         await box.lock('main').run(() => undefined);
-        await new Promise(setImmediate);
-      }
+        return isFollowing;
+      });
       tail.child.kill('SIGINT');
       expect(await tail.ended).toMatchObject({ code: 130, stderr: '' });
     });
@@ -245,7 +249,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       for (const name of ['main', 'careful']) {
         await scratch.run('lock', 'acquire', name, '--holder', 'agent:7', '--ttl', '2s');
       }
-      while ((await box.survey()).locks.some(({ holds }) => holds.some(({ isStale }) => !isStale)));
+      await until(async () => (await box.survey()).locks.every(({ holds }) => holds.every(({ isStale }) => isStale)));
       const warned = await scratch.json('maintain', '--no-reclaim');
       expect(warned).toMatchObject({ resources: 2, freed: 0, stale: [{ isFreed: false }, { isFreed: false }] });
       const { code, stdout } = await scratch.run('maintain');
@@ -332,8 +336,12 @@ describe.each(stores)('on $on', ({ kind }) => {
       // Long enough for a busy machine: it must not be stale too when `main` is.
       await scratch.run('lock', 'acquire', 'other', '--holder', 'agent:7', '--ttl', '1h');
       // etcd grants no lease as short as that, and notices the end of one a little later.
-      let { code, stdout } = await scratch.run('doctor');
-      while (!stdout.includes('1 stale')) ({ code, stdout } = await scratch.run('doctor'));
+      let code = -1;
+      let stdout = '';
+      await until(async () => {
+        ({ code, stdout } = await scratch.run('doctor'));
+        return stdout.includes('1 stale');
+      }, BETWEEN_PROCESSES_MS);
       expect(code).toBe(0);
       expect(stdout).toMatch(
         /warn +stale-holds +1 stale: lock\/main of agent:7 .*\n +→ signalbox maintain.*signalbox lock break NAME/,

@@ -108,7 +108,7 @@ describe('from a shell', () => {
     const told = await transcript(`
       signalbox lock configure prod --on-stale alert > /dev/null
       until signalbox lock acquire prod --holder a --ttl 2s > /dev/null 2>&1; do :; done
-      until signalbox lock show prod --json | grep -q '"isStale":true'; do :; done
+      until signalbox lock show prod --json | grep -q '"isStale":true'; do sleep 0.2; done
       signalbox lock acquire prod --holder b --no-wait
       signalbox lock acquire prod --holder b --no-wait --steal-stale > /dev/null && echo "b stole it"
       signalbox lock acquire prod --holder c --no-wait --steal-stale
@@ -135,7 +135,7 @@ describe('from a shell', () => {
     const told = await transcript(`
       signalbox lock configure twice --on-stale alert > /dev/null
       until OLD=$(signalbox lock acquire twice --holder a --shared --ttl 2s 2>/dev/null); do :; done
-      until signalbox lock show twice --json | grep -q '"isStale":true'; do :; done
+      until signalbox lock show twice --json | grep -q '"isStale":true'; do sleep 0.2; done
       signalbox lock acquire twice --holder a --shared > /dev/null
       signalbox lock release twice --holder a
       signalbox lock release twice --holder a --token $OLD

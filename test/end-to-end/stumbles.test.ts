@@ -25,16 +25,21 @@ describe('from a shell', () => {
       s who prod
       s lock acquire prod --holder b --no-wait
       s run --lock prod --wait 1ms -- true
+      s lock acquire prod --holder agent:7 --no-wait
       s lock break prod --reason 'switched off'`);
     const decides = 'a person decides: signalbox lock break prod --reason WHY';
-    const [, , note, busy, busyCode, late, lateCode] = told.split('\n');
+    const [, , note, busy, busyCode, late, lateCode, own, ownCode] = told.split('\n');
     // The lease has ended, and with it what the process said about itself there: the hold keeps who took it, and where.
     expect(note).toMatch(new RegExp(`^  ${decides} · deploying · \\S+ in ${scratch.dir} · on \\S+ · detached$`));
     expect(busy).toMatch(
       new RegExp(`^signalbox: lock/prod: held by agent:7 \\(deploying\\) for .*, stale; ${decides}$`),
     );
     expect(late).toMatch(new RegExp(`^signalbox: lock/prod: not granted within 1 ms; held by .*, stale; ${decides}$`));
-    expect([busyCode, lateCode]).toEqual(['(75)', '(75)']);
+    // Also to the holder itself, which comes back too late.
+    expect(own).toMatch(
+      new RegExp(`^signalbox: lock/prod: held by agent:7 \\(deploying\\) for .*, stale; ${decides}$`),
+    );
+    expect([busyCode, lateCode, ownCode]).toEqual(['(75)', '(75)', '(75)']);
   });
 
   it('files in place of directories, and directories that are not there, are mistakes of the call', async () => {
@@ -147,5 +152,23 @@ describe('from a shell', () => {
     ]);
     const resumed = lines.slice(lines.lastIndexOf('pipeline/r: driven from here, at build') + 1);
     expect(resumed.slice(0, 2)).toEqual(['build: continues', 'build: begins (run 2)']);
+  });
+
+  it('words of other tools, a lock without its option, another capacity and HEAD as a branch lead to what to type', async () => {
+    const told = await transcript(`
+      s run --lock a --timeout 5s -- true 2>&1 | head -1; s semaphore list 2>&1 | head -1
+      s run main -- make test
+      s sem configure pool --capacity 3 > /dev/null; s run --sem pool/4 -- true
+      s run --lock a --guard 'branchMerged: {branch: topic, into: HEAD}' -- true`);
+    expect(told.trim().split('\n')).toEqual([
+      "signalbox: unknown option '--timeout' (did you mean --wait?)",
+      "signalbox: unknown command 'semaphore' (did you mean sem?)",
+      'signalbox: nothing to hold is named; use --lock NAME or --sem NAME: signalbox run --lock main -- make',
+      '(64)',
+      'signalbox: semaphore/pool: the capacity is 3, not 4; write --sem pool, or change it: signalbox sem resize pool --capacity 4',
+      '(64)',
+      expect.stringMatching(/into.*HEAD.*expected the name of a branch, such as main$/),
+      '(64)',
+    ]);
   });
 });

@@ -2,6 +2,7 @@
 
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeCertificates } from '../server/certificates.ts';
 import { CLI, type Ended, Scratch, signalbox, start, type Started } from '../support/cli.ts';
 
 let scratch: Scratch;
@@ -40,6 +41,26 @@ async function json<T>(...args: readonly string[]): Promise<T> {
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout) as T;
 }
+
+describe('through a server with TLS', () => {
+  it('works once its authority is known, and says what to do before', async () => {
+    const { cert, key } = makeCertificates(scratch.dir, 'tls');
+    const secure = scratch.start('serve', '--port', '0', '--json', '--cert', cert, '--key', key);
+    let text = '';
+    secure.child.stdout?.on('data', (data: string) => (text += data));
+    await secure.printed('"url"');
+    const { url: at } = JSON.parse(text) as { url: string };
+    expect(at).toMatch(/^https:/);
+    const env = { SIGNALBOX_URL: at, SIGNALBOX_SERVER_TOKEN: token };
+    const unknown = await signalbox(['who'], { env: { ...env, NODE_EXTRA_CA_CERTS: undefined }, cwd: scratch.dir });
+    expect([unknown.code, unknown.stderr]).toEqual([69, expect.stringContaining('NODE_EXTRA_CA_CERTS')]);
+    const known = { env: { ...env, NODE_EXTRA_CA_CERTS: cert }, cwd: scratch.dir };
+    const ran = await signalbox(['run', '--lock', 'secure', '--', 'sh', '-c', 'echo "$SIGNALBOX_TOKEN"'], known);
+    expect([ran.code, ran.stderr, Number(ran.stdout) > 0]).toEqual([0, '', true]);
+    secure.child.kill('SIGTERM');
+    await secure.ended;
+  });
+});
 
 /** What differs from one look to the next, or says which process looked. */
 const CHANGES = ['at', 'heldMs', 'waitedMs', 'renewedMs', 'remainingMs', 'revision'];
@@ -126,6 +147,60 @@ describe('through a server', () => {
     expect(past.stdout.trim().split('\n')).toHaveLength(2);
     const tail = start(['events', 'tail', 'bell:*', '--json'], { env: environment(), cwd: scratch.dir });
     expect((await tail.ended).code).toBe(64);
+  });
+
+  it('a hold by hand may last long, keeps its place by a ticket, and is tied to no process of this machine', async () => {
+    const long = await json<{ ttlMs: number; token: number }>(
+      ...['lock', 'acquire', 'long', '--holder', 'ann', '--ttl', '5m'],
+    );
+    expect(long.ttlMs).toBe(300_000);
+    const bob = ['lock', 'acquire', 'long', '--holder', 'bob', '--ttl', '10m', '--wait', '50ms'];
+    const late = await through(...bob, '--ticket', '--');
+    expect([late.code, late.stderr]).toEqual([75, expect.stringContaining('go on with the same command')]);
+    const ticket = late.stdout.trim();
+    await through('lock', 'release', 'long', '--holder', 'ann', '--token', String(long.token));
+    const collected = await json<{ holder: string; ttlMs: number }>(...bob, '--ticket', ticket);
+    expect(collected).toMatchObject({ holder: 'bob', ttlMs: 600_000 });
+    const slots = ['sem', 'acquire', 'gpu', '--capacity', '2', '--holder', 'ann', '--ttl', '5m', '--ticket', '--json'];
+    expect(JSON.parse((await through(...slots)).stdout)).toMatchObject({ ttlMs: 300_000, slots: [0] });
+    const tied = await through('lock', 'acquire', 'tied', '--holder', 'ann', '--pid', String(process.pid));
+    expect([tied.code, tied.stderr]).toEqual([64, expect.stringContaining('use a short --ttl')]);
+    const run = await through('run', '--lock', 'long', '--ticket', '--', 'true');
+    expect([run.code, run.stderr]).toEqual([64, expect.stringContaining('signalbox lock acquire --ticket')]);
+  });
+
+  it('where no server is, every wait ends and says so', async () => {
+    const nowhere = { ...environment(), SIGNALBOX_URL: 'http://127.0.0.1:2' };
+    const all = await Promise.all(
+      [
+        ['guard', 'wait', '-e', 'lockFree: main', '--timeout', '10m'],
+        ['pipeline', 'cancel', 'p-1'],
+        ['events', 'tail'],
+        ['events', 'tail', '--since', '1h', '--no-follow'],
+        ['task', 'work', '--', 'true'],
+      ].map(async (args) => [args, await signalbox(args, { env: nowhere, cwd: scratch.dir })] as const),
+    );
+    for (const [args, { code, stderr }] of all) {
+      expect([code, stderr], args.join(' ')).toEqual([69, expect.stringContaining('cannot be reached')]);
+    }
+  });
+
+  it('a standing worker does the tasks, and of two that want to lead one does', async () => {
+    for (const id of ['w-1', 'w-2']) await scratch.run('task', 'publish', id, '--capability', 'through');
+    const done = await through('task', 'work', '--exit-when-idle', '--capability', 'through', '--', 'true');
+    expect(done.code).toBe(0);
+    for (const id of ['w-1', 'w-2'])
+      expect(await scratch.json('task', 'show', id)).toMatchObject({ status: 'complete' });
+    const options = { env: environment(), cwd: scratch.dir };
+    const lead = ['lead', '--name', 'cron', '--verbose', '--'];
+    const first = start([...lead, 'sh', '-c', 'echo leads; exec sleep 600'], options);
+    await first.printed('leads');
+    const second = start([...lead, 'sh', '-c', 'echo "$SIGNALBOX_TOKEN"'], options);
+    await second.complained('waiting');
+    first.child.kill('SIGTERM');
+    const { code, stdout } = await second.ended;
+    expect([code, Number(stdout) > 0]).toEqual([0, true]);
+    await first.ended;
   });
 
   it('looks and guards answer what the store answers', async () => {

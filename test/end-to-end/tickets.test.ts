@@ -1,7 +1,9 @@
 // A wait that ran out keeps its place: each command is a process of its own, and no other process runs in between.
 
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { open } from 'signalbox';
 import { type Ended, Scratch } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
@@ -151,6 +153,26 @@ describe('a hold that is tied to a process', () => {
       expect(await scratch.run('lock', 'acquire', 'main', ...B, ...wait)).toMatchObject({ code: 0 });
       await scratch.run('lock', 'release', 'main', ...B);
     }
+  });
+
+  it('is the same hold that its holder had before, if that is asked for again with a process', async () => {
+    const [agent, next] = [spawn('sleep', ['1000']), spawn('sleep', ['1000'])];
+    const box = await open(scratch.store);
+    const asked = { holder: 'agent:a', ttlMs: 3_600_000 };
+    const { token } = await box.lock('main').acquireDetached(asked);
+    const tied = await box.lock('main').acquireDetached({ ...asked, pid: agent.pid as number });
+    expect(tied).toMatchObject({ token, endsWithPid: agent.pid });
+    // The last word counts.
+    expect(await box.lock('main').acquireDetached({ ...asked, pid: next.pid as number })).toMatchObject({
+      ...{ token, endsWithPid: next.pid },
+    });
+    agent.kill('SIGKILL');
+    await once(agent, 'exit');
+    expect(await box.lock('main').renew({ holder: 'agent:a', token })).toMatchObject({ kind: 'refreshed' });
+    const waiting = box.lock('main').acquire({ holder: 'agent:b' });
+    next.kill('SIGKILL');
+    expect(await waiting).toMatchObject({ holder: 'agent:b' });
+    await box.close();
   });
 
   it('that waits with a ticket leaves the line with it', async () => {

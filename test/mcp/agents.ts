@@ -102,13 +102,15 @@ async function connected(
   return new Agent(client);
 }
 
-/** A process of its own, as coding agents start it. */
+/** A process of its own, as coding agents start it. `through`: what starts it in turn. */
 export function processAgent(
   generation: Generation,
   { dir: cwd, store }: Pick<Scratch, 'dir' | 'store'>,
+  through: readonly string[] = [],
 ): Promise<{ readonly agent: Agent; pid(): number }> {
   const env = { SIGNALBOX_URL: store, HOME: cwd };
-  const settings = { command: process.execPath, args: [CLI, 'mcp'], cwd, env, stderr: 'ignore' as const };
+  const [command = '', ...args] = [...through, process.execPath, CLI, 'mcp'];
+  const settings = { command, args, cwd, env, stderr: 'ignore' as const };
   let transport: ModernStdio | LegacyStdio;
   const made = connected(
     generation,
@@ -156,6 +158,7 @@ export interface Place {
   readonly box: Signalbox;
   readonly limits?: Partial<McpLimits>;
   readonly clock?: Clock;
+  readonly mostStreams?: number;
 }
 
 function optionsOf({ limits, clock }: Place): HttpOptions {
@@ -178,6 +181,7 @@ export function mcpServerOn(place: Place): TestServer {
   return new TestServer(place.box, {
     mcp: (box) => Promise.resolve(mcpOverHttp(box, options)),
     ...(place.clock !== undefined && { clock: place.clock }),
+    ...(place.mostStreams !== undefined && { mostStreams: place.mostStreams }),
   });
 }
 
@@ -246,27 +250,23 @@ export async function requestWithTasks(
   extensions: object = { 'io.modelcontextprotocol/tasks': {} },
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever comes
 ): Promise<any> {
-  const name = params['name'] ?? params['taskId'];
-  const response = await server.fetch(
-    'POST',
-    '/mcp',
-    {
-      ...{ jsonrpc: '2.0', id: 1, method },
-      params: { ...params, _meta: aboutClient(extensions) },
-    },
-    {
-      token,
-      headers: {
-        ...{
-          Accept: 'application/json, text/event-stream',
-          'MCP-Protocol-Version': '2026-07-28',
-          'Mcp-Method': method,
-        },
-        ...(typeof name === 'string' && { 'Mcp-Name': name }),
-      },
-    },
-  );
-  const text = await response.text();
+  const text = await (await posted(server, method, params, token, extensions)).text();
   const body = text.startsWith('{') ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? text);
   return JSON.parse(body);
+}
+
+export function posted(
+  server: TestServer,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  token: string = LOCAL,
+  extensions: object = {},
+): Promise<Response> {
+  const name = params['name'] ?? params['taskId'];
+  const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: aboutClient(extensions) } };
+  const headers = {
+    ...{ Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method },
+    ...(typeof name === 'string' && { 'Mcp-Name': name }),
+  };
+  return server.fetch('POST', '/mcp', body, { token, headers });
 }

@@ -65,6 +65,11 @@ describe.each(['stdio', 'http'] as const)('a client over %s', (transport) => {
       expect(JSON.stringify(contents)).toContain('a test');
       const { resources } = await agent.client.listResources();
       expect(resources.map(({ uri }) => uri)).toContain(`signalbox://locks/${encodeURIComponent(name)}`);
+      const { completion } = await agent.client.complete({
+        ref: { type: 'ref/resource', uri: 'signalbox://locks/{name}' },
+        argument: { name: 'name', value: `main%20${transport}` },
+      });
+      expect(completion.values).toContain(encodeURIComponent(name));
       expect(await agent.call('release', { name, holder, token })).toMatchObject({ status: 'released' });
       expect(await agent.call('renew', { name, holder, token })).toMatchObject({ isError: true });
 

@@ -2,8 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
+import { TestClock } from 'signalbox/testing';
 import type { TestServer } from '../support/server.ts';
-import { GENERATIONS, httpAgent, mcpServerOn, requestWithTasks } from './agents.ts';
+import { GENERATIONS, httpAgent, mcpServerOn, posted, requestWithTasks } from './agents.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -55,6 +56,49 @@ describe('a token over MCP', () => {
       'acts only for',
     );
     expect((await requestWithTasks(server, 'tasks/get', { taskId })).result.status).toBe('working');
+  });
+
+  it('has as many streams as it may, whose end it is when the token is revoked', async () => {
+    const clock = new TestClock();
+    const box = await open('memory:', { clock });
+    const limited = mcpServerOn({ box, clock, mostStreams: 2, limits: { blockMs: 3_600_000 } });
+    try {
+      const secret = await limited.token('worker');
+      const board = { notifications: { resourceSubscriptions: ['signalbox://board'] } };
+      const listen = () => posted(limited, 'subscriptions/listen', board, secret);
+      const [left, kept] = [await listen(), await listen()];
+      expect(left.headers.get('content-type')).toBe('text/event-stream');
+      const refused = await listen();
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5']);
+      await left.body?.cancel();
+      // What is answered at once leaves room for more.
+      for (let calls = 0; calls < 5; calls++) {
+        expect((await requestWithTasks(limited, 'tools/list', {}, secret)).result.tools).toHaveLength(11);
+      }
+      const held = { name: 'acquire', arguments: { name: 'main', holder: 'agent:a' } };
+      expect((await posted(limited, 'tools/call', held)).status).toBe(200);
+      const asked = { name: 'acquire', arguments: { name: 'main', holder: 'agent:b', waitSeconds: 600 } };
+      const waiting = posted(limited, 'tools/call', asked, secret).then(
+        (answer) => answer.status,
+        () => 'broken off',
+      );
+      const waiters = async () =>
+        (await box.survey()).locks.flatMap((lock) => lock.waiting.map(({ holder }) => holder));
+      await expect.poll(waiters).toEqual(['agent:b']);
+      const ended: unknown[] = [];
+      for (const one of [kept.text(), waiting]) void one.then((how) => ended.push(how));
+      await box.tokens.revoke((await box.tokens.list())[0]?.id ?? '');
+      await expect
+        .poll(async () => {
+          await clock.advance(2_000);
+          return ended.length;
+        })
+        .toBe(2);
+      expect(ended).not.toContain(200);
+      await expect.poll(waiters).toEqual([]);
+    } finally {
+      await limited.close();
+    }
   });
 
   it('is needed, on loopback too; a page of another site gets nothing', async () => {

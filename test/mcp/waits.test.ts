@@ -1,6 +1,6 @@
 // Waits that outlast a call, and requests that nobody asks for any more.
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Signalbox } from 'signalbox';
 import { type Agent, answerIn, requestWithTasks, streamWithTasks } from './agents.ts';
 import { isSettled, Stage, type Way, WAYS } from './stage.ts';
@@ -189,6 +189,27 @@ describe.each(WAYS)('over %s', (way) => {
     expect(await agent.call('renew', { name: 'main', holder: 'a', token })).toMatchObject({ isError: true });
   });
 
+  it('a repeated acquire says how long the hold may still last, and extends nothing', async () => {
+    stage = new Stage(way);
+    const agent = await stage.agent();
+    const box = await stage.box();
+    const minutes = 60_000;
+    const again = () => agent.call('acquire', { name: 'main', holder: 'a', maxHoldMinutes: 60 });
+    expect(await agent.call('acquire', { name: 'main', holder: 'a' })).toMatchObject({ maxHoldMs: 30 * minutes });
+    await stage.pass(300);
+    await agent.call('renew', { holder: 'a' });
+    await stage.pass(300);
+    const { maxHoldMs, message } = await again();
+    expect(maxHoldMs).toBeLessThanOrEqual(20 * minutes);
+    expect(maxHoldMs).toBeGreaterThan(19 * minutes);
+    expect(message).toMatch(/give it back within (19|20) minutes/);
+    await agent.call('renew', { name: 'main', holder: 'a', maxHoldMinutes: 40 });
+    await stage.pass(120);
+    expect((await again())['maxHoldMs']).toBeLessThanOrEqual(38 * minutes);
+    expect((await again())['maxHoldMs']).toBeGreaterThan(37 * minutes);
+    expect(await holders(box)).toEqual(['a']);
+  });
+
   it('a task is waited for, and a condition', async () => {
     const { a, b, c, token } = await begin(way);
     const claiming = b.call('claim', { holder: 'b', waitSeconds: 40 });
@@ -219,6 +240,44 @@ describe('over HTTP', () => {
     await stage.pass(600);
     expect(await holders(box, 'other')).toEqual([]);
     expect(await box.tasks.status('build')).toBe('pending');
+  });
+
+  it.each(['with tickets', 'with tasks'])('an agent that waits %s for one lock keeps the other', async (how) => {
+    const { a, b, token, box } = await begin('http');
+    const server = await stage.server();
+    await b.call('acquire', { name: 'other', holder: 'b' });
+    const asked = { name: 'main', holder: 'b', waitSeconds: 3600 };
+    const calling =
+      how === 'with tasks'
+        ? requestWithTasks(server, 'tools/call', { name: 'acquire', arguments: asked })
+        : b.call('acquire', asked);
+    await stage.pass(45);
+    const first = await calling;
+    const ticket = first['ticket'] ?? first.result.taskId;
+    for (let minutes = 0; minutes < 12; minutes++) {
+      await a.call('renew', { holder: 'a' });
+      if (how === 'with tasks') await requestWithTasks(server, 'tasks/get', { taskId: ticket });
+      else await b.call('wait', { ticket, waitSeconds: 0 });
+      await stage.pass(50);
+    }
+    expect(await holders(box, 'other')).toEqual(['b']);
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect(await b.call('wait', { ticket })).toMatchObject({ status: 'granted' });
+    expect(await holders(box, 'other')).toEqual(['b']);
+  });
+
+  it('a grant that nobody collects goes back although its holder calls for other things, and is not told as held', async () => {
+    const { a, b, token, box } = await begin('http');
+    await ticketOf(b, 'b');
+    await b.call('acquire', { name: 'other', holder: 'b' });
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect(await holders(box)).toEqual(['b']);
+    for (let calls = 0; calls < 7; calls++) {
+      expect(await b.call('renew', { holder: 'b' })).toMatchObject({ holds: [{ resource: 'lock/other' }] });
+      await stage.pass(10);
+    }
+    expect(await holders(box)).toEqual([]);
+    expect(await holders(box, 'other')).toEqual(['b']);
   });
 
   it('a wait of five minutes costs a client with tasks one call: it polls, and the model does nothing', async () => {
@@ -272,6 +331,56 @@ describe('over HTTP', () => {
     });
     await stage.pass(51);
     expect(await get(late)).toMatchObject({ status: 'completed', result: { structuredContent: { status: 'none' } } });
+  });
+
+  it('to cancel a task that is done takes nothing away; to cancel one before its answer does', async () => {
+    const { a, token, box } = await begin('http');
+    const server = await stage.server();
+    const taskFor = async (holder: string): Promise<string> => {
+      const asked = { name: 'main', holder, waitSeconds: 3600 };
+      const calling = requestWithTasks(server, 'tools/call', { name: 'acquire', arguments: asked });
+      await stage.pass(5);
+      return (await calling).result.taskId;
+    };
+    const [first, second] = [await taskFor('t'), await taskFor('u')];
+    await a.call('release', { name: 'main', holder: 'a', token });
+    const { result } = (await requestWithTasks(server, 'tasks/get', { taskId: first })).result;
+    expect(result.structuredContent).toMatchObject({ status: 'granted', holder: 't' });
+    await requestWithTasks(server, 'tasks/cancel', { taskId: first });
+    expect(await holders(box)).toEqual(['t']);
+    await a.call('release', { name: 'main', holder: 't', token: result.structuredContent.token });
+    expect(await holders(box)).toEqual(['u']);
+    await requestWithTasks(server, 'tasks/cancel', { taskId: second });
+    expect(await holders(box)).toEqual([]);
+  });
+
+  it('a claim by a task that is cancelled goes to another worker, also if it was just made', async () => {
+    stage = new Stage('http', { taskAfterMs: 0 });
+    const server = await stage.server();
+    const claim = async (holder: string): Promise<string> => {
+      const asked = { name: 'claim', arguments: { holder, waitSeconds: 600 } };
+      return (await requestWithTasks(server, 'tools/call', asked)).result.taskId;
+    };
+    const get = async (taskId: string) => (await requestWithTasks(server, 'tasks/get', { taskId })).result;
+    const cancel = (taskId: string) => requestWithTasks(server, 'tasks/cancel', { taskId });
+    const [early, late, done] = [await claim('early'), await claim('late'), await claim('done')];
+    await cancel(early);
+    await server.box.tasks.publish('build', {});
+    expect(await get(early)).toMatchObject({ status: 'cancelled' });
+    expect(await server.box.tasks.status('build')).toBe('pending');
+    const { tasks } = server.box;
+    const claiming = vi.spyOn(tasks, 'claimNextDetached').mockImplementation(async (options) => {
+      claiming.mockRestore();
+      const claimed = await tasks.claimNextDetached(options);
+      await cancel(late);
+      return claimed;
+    });
+    await get(late);
+    expect(await get(late)).toMatchObject({ status: 'cancelled' });
+    expect(await tasks.status('build')).toBe('pending');
+    expect(await get(done)).toMatchObject({ status: 'completed' });
+    await cancel(done);
+    expect(await tasks.ownerOf('build')).toBe('done');
   });
 
   it('a task that is cancelled leaves the line; an id that is none is refused', async () => {

@@ -3,15 +3,11 @@
 import { all, branchExists, command, defineRunbook, fileExists, open } from 'signalbox';
 import { fakeAdapters, TestClock } from 'signalbox/testing';
 import { expect, it } from 'vitest';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Fleet, TTL_MS } from '../support/fleet.ts';
 import { settled } from '../support/outcome.ts';
+import { until } from '../support/until.ts';
 
 const POLL_MS = 5;
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await sleep(2);
-}
 
 it('tests are not run again and again while an issue keeps the phase blocked, and once more when it is closed', async () => {
   await using box = await open('memory:');

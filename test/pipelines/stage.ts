@@ -71,6 +71,4 @@ async function rest(): Promise<void> {
 }
 
 /** Looks until it is so: for what happens by itself, in real processes too. */
-export async function until(isSo: () => unknown): Promise<void> {
-  while ((await isSo()) !== true) await new Promise((resolve) => setTimeout(resolve, 5));
-}
+export { until } from '../support/until.ts';

@@ -45,6 +45,45 @@ describe('the witness over HTTP', () => {
     expect(ours).toEqual(all.filter((one) => one.startsWith('lock/n-1#')));
   });
 
+  it('says so when entries between two pages were trimmed', async () => {
+    for (let n = 0; n < 6; n++) await (await server.box.lock('a').acquire({ holder: `h-${n}` })).release();
+    await (await server.box.lock('z').acquire()).release();
+    const first = await server.get('/v1/witness/entries?resource=lock/*&limit=2');
+    expect(first.body).toMatchObject({ isTrimmed: false });
+    await server.box.witness.checkpoint();
+    await server.box.witness.trim();
+    for (const name of ['a', 'z']) await (await server.box.lock(name).acquire()).release();
+    const next = await server.get(
+      `/v1/witness/entries?resource=lock/*&limit=100&after=${encodeURIComponent(first.body.next)}`,
+    );
+    expect(next.body.isTrimmed).toBe(true);
+    const left = [];
+    for await (const { resource, seq } of server.box.witness.entries({ resource: 'lock/*' }))
+      left.push([resource, seq]);
+    expect(next.body.entries.map(({ resource, seq }: { resource: string; seq: number }) => [resource, seq])).toEqual(
+      left,
+    );
+    expect(left.length).toBeGreaterThan(1);
+  });
+
+  it('a client that reads while entries are trimmed throws, and leaves nothing out silently', async () => {
+    for (let n = 0; n < 6; n++) await server.box.witness.record({ component: 'c', event: 'x:y' });
+    // A client asks for a thousand at a time, which are dear to make.
+    const small = connect('http://127.0.0.1:7300', {
+      token: LOCAL,
+      fetch: (input, init) => server.server.fetch(new Request(String(input).replace('limit=1000', 'limit=3'), init)),
+    });
+    const read = async (): Promise<void> => {
+      for await (const { seq } of small.witness.entries({ resource: 'component/c' })) {
+        if (seq !== 2) continue;
+        await server.box.witness.checkpoint();
+        await server.box.witness.trim();
+        await server.box.witness.record({ component: 'c', event: 'x:y' });
+      }
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'compacted' });
+  });
+
   it('is followed, sealed, proven and verified', async () => {
     const response = await server.fetch('GET', '/v1/witness/watch?resource=component/*');
     const reading = readEvents(response, (found) => found.length === 2);

@@ -33,12 +33,21 @@ export interface Recording {
   readonly sign?: Signer;
   /** Another history with the same shape: what a forger writes. */
   readonly actor?: string;
+  /** The first entry that the forger writes anew; all after it follow it. */
+  readonly forgedFrom?: number;
 }
 
 /** Resources with names that sort differently as UTF-8 and as UTF-16. */
 const KINDS = ['lock', 'semaphore', 'task', 'pipeline', 'lock/ﬀ', 'lock/😀', 'member'];
 
-export function record({ entries, resources, every = 100, sign, actor = 'worker' }: Recording): History {
+export function record({
+  entries,
+  resources,
+  every = 100,
+  sign,
+  actor = 'worker',
+  forgedFrom = 0,
+}: Recording): History {
   const names = Array.from({ length: resources }, (_, i) => `${KINDS[i % KINDS.length]}/${i}`);
   const chains = new Map<string, WitnessEntry[]>(names.map((name) => [name, []]));
   const heads = new Map<string, ChainHead>(names.map((name) => [name, emptyChain(name)]));
@@ -56,7 +65,11 @@ export function record({ entries, resources, every = 100, sign, actor = 'worker'
   for (let i = 0; i < entries; i++) {
     // Some chains are long and some have one entry.
     const name = names[i < resources ? i : (i * i + (i >> 3)) % (resources - 1)] as string;
-    const write = { revision: i + 1, time: 1_700_000_000_000 + i, commands: commandsOf(i, actor) };
+    const write = {
+      revision: i + 1,
+      time: 1_700_000_000_000 + i,
+      commands: commandsOf(i, i < forgedFrom ? 'worker' : actor),
+    };
     const { entry, head } = nextEntry(heads.get(name) ?? emptyChain(name), write, sha256);
     chains.get(name)?.push(entry);
     heads.set(name, head);

@@ -1,6 +1,6 @@
 // Sixteen processes write the same locks, slots and tasks, and some of them are killed in the middle of it.
 
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,9 @@ import { open, type Signalbox } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/host/index.ts';
 import { Verifier } from '../../src/core/index.ts';
+import { RECORDS, resourceOfRecord } from '../../src/runtime/layout.ts';
+import { ALL_TASKS, partOf, taskResource } from '../../src/runtime/tasks/keys.ts';
+import { openEmbedded, openEtcdUrl, prefixed, readPages, type Store } from '../../src/store/index.ts';
 import { built } from '../support/run-processes.ts';
 import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
@@ -17,6 +20,7 @@ import { isMissing } from '../support/programs.ts';
 const PROCESSES = 16;
 const KILLED = 5;
 const WRITER = fileURLToPath(new URL('writer.mjs', import.meta.url));
+const PYTHON = fileURLToPath(new URL('../../examples/verify-witness.py', import.meta.url));
 
 /** What the processes write together, as entries; one that is killed makes less than its share. */
 const engines = [
@@ -28,6 +32,7 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
   const directory = mkdtempSync(join(tmpdir(), 'signalbox-witness-'));
   let server: EtcdServer | undefined;
   let url = `file:${join(directory, 'store')}`;
+  let store: Store;
   let box: Signalbox;
 
   beforeAll(async () => {
@@ -37,7 +42,10 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       server = await startEtcd();
       url = `etcd://127.0.0.1:${server.port}`;
     }
-    box = await open(url, { requestTimeoutMs: 20_000, maintains: false, witness: true });
+    store = await (engine === 'etcd'
+      ? openEtcdUrl(url, { requestTimeoutMs: 20_000 })
+      : openEmbedded(join(directory, 'store')));
+    box = await open(store, { requestTimeoutMs: 20_000, maintains: false, witness: true });
   });
 
   afterAll(async () => {
@@ -89,15 +97,43 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
         expect(outcomes[status], `task/${id}, which is ${status}`).toContain(entered?.outcome);
       }
 
+      expect(await writesWithoutEntry(store, last)).toEqual([]);
+
       // The export verifies without the store, and does not once a line of it is gone.
       const lines: string[] = [];
       for await (const line of box.witness.export()) lines.push(line);
       expect(verified(lines)).toBeUndefined();
       expect(verified(lines.filter((_, place) => place !== 20))).toBeDefined();
-      writeFileSync(join(directory, 'record.jsonl'), `${lines.join('\n')}\n`);
+      const file = join(directory, 'record.jsonl');
+      writeFileSync(file, `${lines.join('\n')}\n`);
+      const { status, stdout } = spawnSync('python3', [PYTHON, file], { encoding: 'utf8' });
+      expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('good: ') as unknown });
     },
   );
 });
+
+/**
+ * Every write of a record, and of a task, puts one key, whose version counts the puts. Nobody has deleted one, so there are as
+ * many entries as puts: no change lacks its entry, and no entry its change.
+ */
+async function writesWithoutEntry(
+  store: Store,
+  last: ReadonlyMap<string, { seq: number }>,
+): Promise<readonly string[]> {
+  const odd: string[] = [];
+  const compare = (resource: string, version: number): void => {
+    const seq = last.get(resource)?.seq ?? 0;
+    if (seq !== version) odd.push(`${resource} was written ${version} times, and has ${seq} entries`);
+  };
+  for await (const { pairs } of readPages(store, prefixed(RECORDS), 500))
+    for (const { key, version } of pairs) compare(resourceOfRecord(key), version);
+  for await (const { pairs } of readPages(store, ALL_TASKS, 500))
+    for (const { key, version } of pairs) {
+      const part = partOf(key);
+      if (part?.part === 'signalbox') compare(taskResource(part.id), version);
+    }
+  return odd;
+}
 
 function verified(lines: readonly string[]): string | undefined {
   const verifier = new Verifier({ digest: sha256 });

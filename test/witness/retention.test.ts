@@ -1,40 +1,13 @@
 // What is read, sealed and trimmed while others write, and what is left after it.
 
-import { open, type OpenOptions, type Signalbox, type SignalboxEvent } from 'signalbox';
-import { afterEach, describe, expect, it } from 'vitest';
-import { Verifier } from '../../src/core/index.ts';
+import type { Signalbox } from 'signalbox';
+import { describe, expect, it } from 'vitest';
+import { nextCheckpoint } from '../../src/core/index.ts';
+import { canonical } from '../../src/core/witness/index.ts';
 import { sha256 } from '../../src/host/index.ts';
 import { always, openMemory, prefixed, readRange, type Store, Value } from '../../src/store/index.ts';
+import { found, keysOf, lines, opening, use } from './boxes.ts';
 import { signer } from './history.ts';
-
-const opened: Signalbox[] = [];
-
-afterEach(async () => {
-  for (const box of opened.splice(0)) await box.close();
-});
-
-async function opening(store: Store, options: OpenOptions = {}): Promise<Signalbox> {
-  const box = await open(store, { maintains: false, witness: true, ...options });
-  opened.push(box);
-  return box;
-}
-
-async function use(box: Signalbox, name: string, times = 1): Promise<void> {
-  for (let i = 0; i < times; i++) await (await box.lock(name).acquire()).release();
-}
-
-async function lines(box: Signalbox): Promise<readonly string[]> {
-  const all: string[] = [];
-  for await (const line of box.witness.export()) all.push(line);
-  return all;
-}
-
-function found(exported: readonly string[], options = {}): string | undefined {
-  const verifier = new Verifier({ digest: sha256, ...options });
-  for (const line of exported) verifier.line(line);
-  const { finding } = verifier.finish();
-  return finding && `${finding.kind}: ${finding.why}`;
-}
 
 /** A store that does something before each transaction of this user. */
 function interrupted(store: Store, before: () => Promise<void>): Store {
@@ -51,10 +24,6 @@ function interrupted(store: Store, before: () => Promise<void>): Store {
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
-}
-
-async function keysOf(store: Store, prefix: string): Promise<readonly string[]> {
-  return (await readRange(store, prefixed(prefix))).pairs.map(({ key }) => key);
 }
 
 describe('a reader of the record, between whose reads others', () => {
@@ -124,6 +93,58 @@ describe('a reader of the record, between whose reads others', () => {
   });
 });
 
+it('a checkpoint that was put behind the newest one is found', async () => {
+  const store = openMemory();
+  const box = await opening(store);
+  await use(box, 'main');
+  const made = await box.witness.checkpoint();
+  const forged = nextCheckpoint(made, made.heads ?? [], made.time + 1, sha256);
+  const key = `witness.checkpoint/${String(forged.number).padStart(12, '0')}`;
+  await store.transaction(always([{ do: 'put', key, value: Value.text(canonical(forged)) }]));
+  expect((await box.witness.verify()).finding).toMatchObject({ kind: 'inserted', checkpoint: 2 });
+});
+
+describe('a reader that goes on after an entry', () => {
+  const seqs = async (box: Signalbox, after: { resource: string; seq: number }): Promise<readonly string[]> => {
+    const places: string[] = [];
+    for await (const { resource, seq } of box.witness.entries({}, { after })) places.push(`${resource} ${seq}`);
+    return places;
+  };
+
+  it('gets what comes after it, of its chain and of those behind it', async () => {
+    const box = await opening(openMemory());
+    await use(box, 'a', 2);
+    await use(box, 'b');
+    expect(await seqs(box, { resource: 'lock/a', seq: 3 })).toEqual(['lock/a 4', 'lock/b 1', 'lock/b 2']);
+    expect(await seqs(box, { resource: 'lock/b', seq: 2 })).toEqual([]);
+  });
+
+  it('hears up to where the chain was trimmed, if that took away what it had not read', async () => {
+    const box = await opening(openMemory());
+    await use(box, 'a', 2);
+    await box.witness.checkpoint();
+    await box.witness.trim();
+    await use(box, 'a');
+    expect(await seqs(box, { resource: 'lock/a', seq: 4 })).toEqual(['lock/a 5', 'lock/a 6']);
+    await expect(seqs(box, { resource: 'lock/a', seq: 3 })).rejects.toMatchObject({
+      code: 'compacted',
+      message: expect.stringContaining('lock/a were trimmed up to 4') as unknown,
+    });
+  });
+
+  it('hears that the chain is another one by now', async () => {
+    const box = await opening(openMemory());
+    await box.tasks.publish('7', {});
+    await box.tasks.forget('7');
+    for (let round = 0; round < 2; round++) {
+      await box.witness.checkpoint();
+      await box.witness.trim();
+    }
+    await box.tasks.publish('7', {});
+    await expect(seqs(box, { resource: 'task/7', seq: 2 })).rejects.toMatchObject({ code: 'compacted' });
+  });
+});
+
 describe('a trim', () => {
   it('leaves what came after the checkpoint that it names', async () => {
     const box = await opening(openMemory());
@@ -181,6 +202,23 @@ describe('a trim', () => {
     expect((await box.witness.verify()).finding).toBeUndefined();
   });
 
+  it('that does not come, or comes too late, leaves a closed chain that the next checkpoints cover as well', async () => {
+    const box = await opening(openMemory());
+    await box.tasks.publish('7', {});
+    await box.tasks.forget('7');
+    await box.witness.checkpoint();
+    await box.witness.trim();
+    for (let round = 0; round < 2; round++) {
+      const { heads } = await box.witness.checkpoint();
+      expect(heads).toMatchObject([{ resource: 'task/7', seq: 2, closed: true }]);
+    }
+    await box.tasks.publish('7', {});
+    const { heads } = await box.witness.checkpoint();
+    expect(heads).toMatchObject([{ resource: 'task/7', seq: 3, from: 3 }]);
+    expect((await box.witness.verify()).finding).toBeUndefined();
+    expect(found(await lines(box))).toBeUndefined();
+  });
+
   it('takes a long chain in steps, so that other writers get their turn', async () => {
     const store = openMemory();
     const writer = await opening(store);
@@ -195,6 +233,27 @@ describe('a trim', () => {
     expect(await box.witness.trim()).toEqual({ trimmed: 2200 });
     expect([...new Set(counts)]).toEqual([2200, 1200, 200, 0]);
     expect((await box.witness.verify()).finding).toBeUndefined();
+  });
+
+  it('by a checkpoint that closed a long chain leaves another chain of that name alone', async () => {
+    const box = await opening(openMemory());
+    const comeAndGo = async (times: number): Promise<void> => {
+      for (let i = 0; i < times; i++) {
+        await box.tasks.publish('7', {});
+        await box.tasks.forget('7');
+      }
+    };
+    await comeAndGo(510);
+    for (let round = 0; round < 2; round++) {
+      await box.witness.checkpoint();
+      await box.witness.trim();
+    }
+    await comeAndGo(505);
+    // The newest checkpoint still names the chain that was closed, and covers nothing of this one.
+    expect(await box.witness.trim()).toEqual({ trimmed: 0 });
+    const { finding, entries } = await box.witness.verify();
+    expect(finding).toBeUndefined();
+    expect(entries).toBe(1010);
   });
 
   it('leaves the hashes of the checkpoints before it, and only the newest with its heads', async () => {
@@ -240,81 +299,5 @@ describe('a key', () => {
     expect(finding).toMatchObject({ kind: 'not-covered', resource: 'lock/main' });
     await box.witness.checkpoint({ sign });
     expect((await box.witness.verify({ verifySignature })).finding).toBeUndefined();
-  });
-});
-
-describe('maintenance', () => {
-  function hearing(box: Signalbox): { events: SignalboxEvent[]; on: Promise<unknown> } {
-    const events: SignalboxEvent[] = [];
-    return { events, on: box.on('witness:*', (event) => void events.push(event)) };
-  }
-
-  async function settled(): Promise<void> {
-    for (let i = 0; i < 5; i++) await new Promise(setImmediate);
-  }
-
-  it('warns once when the record fills, and trims it when it is full', async () => {
-    const box = await opening(openMemory());
-    const { events, on } = hearing(box);
-    await on;
-    await box.witness.configure({ mostEntries: 10, checkpointMs: 0 });
-    await use(box, 'main', 4);
-    await box.maintain();
-    await box.maintain();
-    await settled();
-    expect(events).toMatchObject([{ type: 'witness:filling', entries: 9, filled: 90 }]);
-    await use(box, 'main', 1);
-    await box.maintain();
-    await settled();
-    expect(events.slice(1)).toMatchObject([{ type: 'witness:trimmed', trimmed: 11, entries: 0, checkpoint: 1 }]);
-    expect((await box.witness.verify()).finding).toBeUndefined();
-  });
-
-  it('names a damaged chain once, and seals and trims the others', async () => {
-    const store = openMemory();
-    const box = await opening(store);
-    const { events, on } = hearing(box);
-    await on;
-    await use(box, 'bad', 2);
-    await use(box, 'good', 2);
-    const [key = ''] = await keysOf(store, 'witness/lock/bad/');
-    await store.transaction(always([{ do: 'put', key, value: Value.text('no entry') }]));
-    await box.witness.configure({ mostEntries: 5, checkpointMs: 0 });
-    await box.maintain();
-    await box.maintain();
-    await settled();
-    expect(events.filter(({ type }) => type === 'witness:damaged')).toMatchObject([{ chain: 'lock/bad' }]);
-    expect(await keysOf(store, 'witness/lock/good/')).toEqual([]);
-    expect(await keysOf(store, 'witness/lock/bad/')).toHaveLength(4);
-  });
-
-  it('signs, anchors and archives in the process that can, and in no other', async () => {
-    const store = openMemory();
-    const { sign } = signer();
-    const anchored: number[] = [];
-    const archived: string[][] = [];
-    const keeper = await opening(store, {
-      keepsRecord: {
-        sign,
-        anchor: async ({ number }) => void anchored.push(number),
-        archive: async (some) => {
-          const all: string[] = [];
-          for await (const line of some) all.push(line);
-          archived.push(all);
-        },
-      },
-    });
-    const other = await opening(store);
-    await other.witness.configure({ mostEntries: 3, checkpointMs: 1000 });
-    await use(other, 'main', 2);
-    await keeper.maintain();
-    expect(anchored).toEqual([1]);
-    expect(archived.map((all) => found(all))).toEqual([undefined]);
-    await use(other, 'main', 2);
-    await other.maintain();
-    expect((await other.witness.size()).entries).toBe(4);
-    await keeper.maintain();
-    expect((await other.witness.size()).entries).toBe(0);
-    expect((await other.witness.checkpoints()).every(({ signature }) => signature !== undefined)).toBe(true);
   });
 });

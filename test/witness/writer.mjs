@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { open } from 'signalbox';
 
 const [url, name, share] = process.argv.slice(2);
-const box = await open(url, { requestTimeoutMs: 60_000, sessionTtlMs: 30_000, maintains: false });
+// Longer than a busy machine may keep a process from renewing it: a writer that loses its session ends, and writes too little.
+const box = await open(url, { requestTimeoutMs: 60_000, sessionTtlMs: 120_000, maintains: false });
 const begun = once(process, 'message');
 process.send?.('ready');
 // All begin together, however long each of them took to start.

@@ -1,6 +1,6 @@
 /**
- * The fetch that goes through a proxy, where the environment names one. Node does that by itself from 24 on, if it is told
- * to (`NODE_USE_ENV_PROXY=1`); for earlier ones it takes the package `undici`, which few need, so it is not installed with
+ * The fetch that goes through a proxy, where the environment names one. Node does that by itself from 24 on, with
+ * `NODE_USE_ENV_PROXY=1`; earlier versions need the package `undici`, which few need, so it is not installed with
  * signalbox.
  */
 import type * as Undici from 'undici';

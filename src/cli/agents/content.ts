@@ -1,6 +1,6 @@
 /**
- * What coding agents are given: the text that teaches them, the MCP server, and the hooks. The one source of what `agents init`
- * writes into a repository and of the plugins under `plugins/`.
+ * Contains the text that teaches coding agents, their MCP server and their hooks. `agents init` writes it into a repository, and
+ * the plugins under `plugins/` are made from it.
  */
 
 export const CLIENTS = ['claude-code', 'codex', 'cursor'] as const;
@@ -33,13 +33,15 @@ client has the MCP server \`signalbox\`, use its tools. In a shell you need five
 | keep it for longer | \`${command} lock renew staging --token TOKEN\` (\`lock acquire\` printed the token) |
 | give it back | \`${command} lock release staging\` |
 
-- A lock exists because you name it. \`${lock}\` is the one for merges and pushes to main; everybody has to use the same names.
+- A lock needs no setup: to name it is enough. \`${lock}\` is the lock for merges and pushes to main; all agents have to use the same names.
 - Exit code 75: it is not your turn yet. The message names the holder and a ticket. Within 60 s, run the same command again
   with that ticket (\`--ticket TICKET\`): you keep your place in line. Do other work in between only if it is short.
 - Exit code 76 or 77: you do not hold it any more. Stop, and look at what happened in between before you go on.
-- \`lock acquire\`, \`renew\` and \`release\` have to know you: give all of them the same \`--holder agent:NAME\`, unless
+- \`lock acquire\`, \`renew\` and \`release\` need your name: give all of them the same \`--holder agent:NAME\`, unless
   \`$SIGNALBOX_HOLDER\` is set. \`run\` needs no name, and releases by itself.
-- Prefer \`run\`. Hold a lock for as short a time as you can, and say why with \`--reason\`: those who wait get to see it.
+- Take one lock either with the tools or in the shell: a lock that you hold through a tool is busy for \`run\`. Push under it
+  with a plain \`git push\`.
+- Prefer \`run\`. Hold a lock for as short a time as you can, and say why with \`--reason\`: the agents in line see it.
 - What another agent holds stays with it. If it takes too long, tell your user who holds it and since when.
 `;
 }
@@ -68,11 +70,11 @@ export interface HookGroup {
 
 export type Hooks = Readonly<Record<string, readonly HookGroup[]>>;
 
-/** How `agents init` finds its own hooks again, whatever options they have. */
+/** `agents init` recognises its own hooks by these words. */
 export const HOOK_WORDS = 'agents hook';
 const TIMEOUT_SECONDS = 15;
 
-/** Both clients have the same events, and the same form for them. */
+/** Claude Code and Codex use the same events and the same JSON for hooks. */
 export function hooksFor(client: HookedClient, { lock, command }: Terms): Hooks {
   const options = [
     lock === DEFAULT_LOCK ? '' : ` --lock ${shellWord(lock)}`,

@@ -11,7 +11,7 @@ export type Edit = { readonly kind: 'text'; readonly text: string } | { readonly
 const BEGIN = 'signalbox:begin';
 const END = 'signalbox:end';
 
-/** Markdown: between two comments, in the place where it was, else at the end. */
+/** Markdown: puts the block between two comments, where it was before or at the end of the file. */
 export function withBlock(before: string, block: string): Edit {
   const note = 'written by `signalbox agents init`; changes inside are lost';
   return between(
@@ -43,7 +43,7 @@ function between(before: string, begin: string, body: string, end: string, marke
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** `.mcp.json` and `.cursor/mcp.json`. A server of that name that somebody else configured stays. */
+/** `.mcp.json` and `.cursor/mcp.json`. Another server of the same name is left as it is. */
 export function withMcpServer(before: string, server: McpServer): Edit {
   return inJson(before, (whole) => {
     const { mcpServers: servers = {} } = whole;
@@ -54,14 +54,14 @@ export function withMcpServer(before: string, server: McpServer): Edit {
   });
 }
 
-/** Started in another way, or with options of its user's own, it is still the same server. */
+/** A user may start our server in another way, or with options: it is still ours, and is updated. */
 function isOurs(present: unknown): boolean {
   const { command, args } = isObject(present) ? present : {};
   const words = [command, ...(Array.isArray(args) ? (args as unknown[]) : [])];
   return words.at(-1) === 'mcp' && words.some((word) => typeof word === 'string' && /(?:^|\/)signalbox$/.test(word));
 }
 
-/** `.claude/settings.json` and `.codex/hooks.json`: takes out the hooks of an earlier time, and adds these. */
+/** `.claude/settings.json` and `.codex/hooks.json`: replaces the hooks that an earlier `agents init` wrote. */
 export function withHooks(before: string, hooks: Hooks): Edit {
   return inJson(before, (whole) => {
     const { hooks: present = {} } = whole;
@@ -90,7 +90,7 @@ function isOurHook(hook: unknown): boolean {
   return typeof command === 'string' && /\bsignalbox\b/.test(command) && command.includes(HOOK_WORDS);
 }
 
-/** Keeps the indentation, and the text itself where nothing changes. */
+/** Keeps the indentation; keeps the text byte for byte if nothing changes. */
 function inJson(before: string, change: (whole: Members) => Members | string): Edit {
   let whole: unknown;
   try {
@@ -106,7 +106,7 @@ function inJson(before: string, change: (whole: Members) => Members | string): E
   return { kind: 'text', text: `${JSON.stringify(changed, null, indent)}\n` };
 }
 
-/** `.codex/config.toml`: a table of its own between two comments. Only headings are read, so nothing else can be harmed. */
+/** `.codex/config.toml`: a table of its own between two comments. Reads only headings, so the rest of the file cannot be damaged. */
 export function withTomlServer(before: string, server: McpServer): Edit {
   const begin = `# ${BEGIN} written by signalbox agents init; changes inside are lost`;
   const [from, to] = [before.indexOf(`# ${BEGIN}`), before.indexOf(`# ${END}`)];

@@ -1,17 +1,20 @@
-/** The program of the hooks: reads what the client sends, looks at the repository and its lock, and answers as clients expect. */
+/** Runs a hook: reads the client's payload, looks at the repository and its lock, and prints an answer in the client's form. */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { gitEnvironment, readStat } from '../../host/index.ts';
+import { gitEnvironment, identityFrom, isSameProcess, type ProcessIdentity } from '../../host/index.ts';
 import { spoken } from '../../core/index.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import { open } from '../../runtime/open.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import { tieIn } from '../../runtime/layout.ts';
 import { storeFile } from '../../store/embedded/index.ts';
 import { openToLook } from '../looking.ts';
 import { print } from '../output.ts';
+import { isServerUrl } from '../remote/url.ts';
+import { clientOf, clientOfNamed } from './client-process.ts';
 import type { HookedClient, Terms } from './content.ts';
 import { holderFor, type Looked, type Payload, refusalOf, shellOf } from './judge.ts';
 import { type Push, pushesIn } from './pushes.ts';
@@ -24,7 +27,7 @@ export interface HookTerms extends Terms {
   readonly branches: readonly string[];
 }
 
-/** Says nothing where there is nothing to say: then the client goes on as without the hook. */
+/** Prints nothing if it has no objection: the client then goes on as if there were no hook. */
 export async function answerHook(terms: HookTerms): Promise<void> {
   const payload = readPayload();
   if (payload === undefined) return;
@@ -38,7 +41,7 @@ export async function answerHook(terms: HookTerms): Promise<void> {
   }
 }
 
-/** Undefined for what no client sends: it is not for us to stop an agent because of it. */
+/** Undefined for a payload of unknown form, which must not stop an agent. */
 function readPayload(): Payload | undefined {
   try {
     const text = readFileSync(STDIN, 'utf8');
@@ -100,7 +103,7 @@ function branchIn(directory: string): string | undefined {
   }
 }
 
-/** By the store of the directory in which git would push, and not of the one in which the hook happens to run. */
+/** Looks into the store of the directory in which git would push; the hook itself may run elsewhere. */
 async function lockIn(directory: string, lock: string, own: string | undefined): Promise<Looked['lock']> {
   const url = storeUrl(undefined, process.env, directory);
   if (!isThere(url)) return { kind: 'free' };
@@ -111,30 +114,22 @@ async function lockIn(directory: string, lock: string, own: string | undefined):
     if (first === undefined) return { kind: 'free' };
     const outer = outerHolds(process.env, url)[`lock/${lock}`];
     const holders = [own, process.env['SIGNALBOX_HOLDER'], outer?.holder];
-    if (holds.some((hold) => holders.includes(hold.holder) || isOfOurClient(hold))) return { kind: 'ours' };
+    const client = clientOf(process.pid);
+    if (holds.some((hold) => holders.includes(hold.holder) || isOfClient(hold, client))) return { kind: 'ours' };
     const why = first.reason === undefined ? '' : ` (${first.reason})`;
     return { kind: 'held', told: `held by ${first.holder}${why} for ${spoken(Date.now() - first.acquiredAt)}` };
   });
 }
 
-/**
- * The client itself, which started both this hook and the process that holds it (its MCP server), or to which the hold is tied.
- */
-function isOfOurClient({ endsWithPid, session }: SurveyedHold): boolean {
-  const lineage = ancestors();
-  if (endsWithPid !== undefined) return lineage.has(endsWithPid);
-  const parent = session?.pid === undefined ? undefined : readStat(session.pid)?.parent;
-  return parent !== undefined && lineage.has(parent);
+/** The hold is tied to the client that started this hook, or rests on another process of that client: its MCP server. */
+function isOfClient({ isAttached, session, takenBy }: SurveyedHold, client: ProcessIdentity | undefined): boolean {
+  if (client === undefined) return false;
+  if (!isAttached) return isSameProcess(tieIn(takenBy?.about ?? null), client);
+  const process = identityFrom(session?.about);
+  return process !== undefined && isSameProcess(clientOfNamed(process), client);
 }
 
-/** Not the first process of the machine, from which all descend. */
-function ancestors(): ReadonlySet<number> {
-  const found = new Set<number>();
-  for (let pid = process.ppid; pid > 1 && !found.has(pid); pid = readStat(pid)?.parent ?? 0) found.add(pid);
-  return found;
-}
-
-/** Tells the agent its name, and the shells that it will start. */
+/** Tells the agent its name, and sets it for the shells that the agent will start. */
 function sessionStarted(payload: Payload, { client, lock, command }: HookTerms): void {
   const holder = holderFor(client, payload.session_id);
   if (holder === undefined) return;
@@ -142,8 +137,8 @@ function sessionStarted(payload: Payload, { client, lock, command }: HookTerms):
   const isSet = client === 'claude-code' && file !== undefined && file !== '';
   if (isSet) appendFileSync(file, `export SIGNALBOX_HOLDER=${holder}\n`);
   const how = isSet
-    ? `SIGNALBOX_HOLDER is set to it`
-    : `give it to lock acquire, renew and release: --holder ${holder}`;
+    ? `SIGNALBOX_HOLDER is set to it, and the tools of the MCP server take it as holder`
+    : `give it to lock acquire, renew and release (--holder ${holder}), and to the tools of the MCP server as holder`;
   const text = `signalbox knows you as ${holder}; ${how}. A push to main needs the lock ${lock}: ${command} run --lock ${lock} -- git push …`;
   answer('SessionStart', { additionalContext: text });
 }
@@ -154,7 +149,7 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
   const directory = typeof payload.cwd === 'string' ? payload.cwd : process.cwd();
   const url = storeUrl(undefined, process.env, directory);
   if (own === undefined || !isThere(url)) return;
-  const box = await open(url, { maintains: false, component: 'cli' });
+  const box = isServerUrl(url) ? await openServer(url) : await open(url, { maintains: false, component: 'cli' });
   try {
     const { locks, semaphores } = await box.survey({ leases: false });
     const all = [
@@ -162,7 +157,9 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
       ...semaphores.map((semaphore) => ({ ...semaphore, of: box.semaphore(semaphore.name) })),
     ];
     for (const { holds, waiting, of } of all) {
-      for (const { id, holder } of waiting) if (holder === own) await of.withdraw({ ticket: id, holder });
+      // A server does not tell tickets; one that nobody asks for leaves the line by itself.
+      const tickets = isServerUrl(url) ? [] : waiting.filter(({ holder }) => holder === own);
+      for (const { id, holder } of tickets) await of.withdraw({ ticket: id, holder });
       for (const { holder, token, isAttached } of holds) {
         if (holder === own && !isAttached) await of.release({ holder, token });
       }
@@ -173,7 +170,7 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
 }
 
 async function withStore<T>(url: string, work: (box: Signalbox) => Promise<T>): Promise<T> {
-  const box = await openToLook(url);
+  const box = isServerUrl(url) ? await openServer(url) : await openToLook(url);
   try {
     return await work(box);
   } finally {
@@ -181,7 +178,11 @@ async function withStore<T>(url: string, work: (box: Signalbox) => Promise<T>): 
   }
 }
 
-/** A lock in a store that nobody has made yet is free. */
+async function openServer(url: string): Promise<Signalbox> {
+  return (await import('../remote/open.ts')).openRemote(url);
+}
+
+/** Without a store there is no hold, so the lock is free. */
 function isThere(url: string): boolean {
   if (!url.startsWith('file:')) return true;
   return statSync(storeFile(parseFileUrl(url).directory), { throwIfNoEntry: false }) !== undefined;

@@ -1,6 +1,6 @@
 /**
- * Decides what a hook answers to what an agent is about to do. Pure: the payload of the client, and what was found out about the
- * repository and the lock, go in; the answer comes out.
+ * Decides how a hook answers a tool call. Pure: from the client's payload and the state of the repository and its lock to the
+ * answer.
  *
  *     no push to a protected branch ─────────────▶ nothing to say
  *     the agent holds the lock of that repository ▶ nothing to say
@@ -22,7 +22,7 @@ export interface Payload {
   readonly tool_input?: unknown;
 }
 
-/** Tools that run a line of shell. Codex sends edits with a `command` too, which is a patch and no shell. */
+/** Tools that run shell commands. Codex also sends edits with a `command`, which is a patch. */
 const SHELL_TOOLS = /^(?:bash|shell|local_shell|shell_command|exec_command|unified_exec)$/i;
 
 /** What a tool is about to run, and in which directory; undefined if it runs nothing. */
@@ -55,7 +55,7 @@ export function holderFor(client: HookedClient, session: unknown): string | unde
   return id === '' ? undefined : `agent:${client}-${id}`;
 }
 
-/** What was found out about a push. */
+/** The branch and the lock of the repository that a push is made from. */
 export interface Looked {
   /** What is checked out there; undefined if there is no branch, or no repository. */
   readonly branch: string | undefined;
@@ -68,7 +68,7 @@ export interface Looked {
 
 export const PROTECTED = ['main', 'master'];
 
-/** Whether a push has to be made under the lock. Where the branch is not known, it is. */
+/** Whether a push needs the lock. If its branch is unknown, it does. */
 export function needsLock({ branches }: Push, branch: string | undefined, isProtected: readonly string[]): boolean {
   return branches.some((one) => {
     if (typeof one === 'string') return isProtected.includes(one);

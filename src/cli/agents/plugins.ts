@@ -5,7 +5,7 @@
 import { DEFAULT_TERMS, type HookedClient, hooksFor, mcpServer, teaching, type Terms } from './content.ts';
 
 const DESCRIPTION =
-  'Coding agents take turns: locks for pushes, deploys and whatever else only one of them may do at a time.';
+  'Coding agents take turns: locks for pushes, deploys and everything else that only one of them may do at a time.';
 const WHEN =
   'Take turns with other agents and people in this repository. Use it before a push or a merge to main, a deploy, a migration, ' +
   'or anything else that must not happen twice at the same time, and when a command ends with exit code 75.';

@@ -30,6 +30,14 @@ describe('the doctor', () => {
     expect(inotify({ most: 128, used: 128 }).verdict).toBe('fail');
   });
 
+  it('says that the record of the witness can be neither archived nor trimmed, and why', () => {
+    expect(witness({ entries: 10, bytes: 4000, filled: 0.1, failing: 'archive: the disk is full' })).toMatchObject({
+      verdict: 'warn',
+      message: expect.stringContaining('archive: the disk is full') as unknown,
+      advice: expect.stringContaining('--witness-archive') as unknown,
+    });
+  });
+
   it('warns before the record of the witness is full, and says how to keep what goes', () => {
     expect(witness({ entries: 10, bytes: 4000, filled: 0.5 }).verdict).toBe('ok');
     expect(witness({ entries: 10, bytes: 4000, filled: 0.8 })).toMatchObject({

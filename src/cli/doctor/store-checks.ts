@@ -2,7 +2,7 @@
 import type { Health } from '../../store/index.ts';
 import type { Probe } from '../../runtime/upkeep/probe.ts';
 import type { Malformed } from '../../runtime/stored.ts';
-import type { WitnessSize } from '../../runtime/witness/retention.ts';
+import type { WitnessSize } from '../../runtime/witness/size.ts';
 import type { Survey, SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import { spoken } from '../../core/index.ts';
 import { stateOf } from '../who-table.ts';
@@ -28,12 +28,17 @@ export function wakes({ wakeMs }: Probe): Finding {
 /** Maintenance keeps this many revisions, and lets twice as many accumulate. */
 const MUCH_HISTORY = 50_000;
 
-/** From here on somebody should look at it: maintenance trims a record that is full. */
+/** From here on a person should look at it: maintenance trims a record that is full. */
 const FULL_AT = 0.8;
 
 /** Of a store whose witness is on. */
-export function witness({ entries, bytes, filled }: WitnessSize): Finding {
+export function witness({ entries, bytes, filled, failing }: WitnessSize): Finding {
   const message = `the record has ${entries} entries, about ${bytes} bytes: ${Math.round(filled * 100)} % full`;
+  if (failing !== undefined) {
+    const repair =
+      'repair what --witness-anchor or --witness-archive of signalbox serve names; it is tried again within an hour';
+    return warn('witness', `${message}; maintenance cannot keep it safe: ${failing}`, repair);
+  }
   if (filled < FULL_AT) return ok('witness', message);
   const advice =
     'keep what is about to be trimmed: signalbox witness trim --to FILE; or allow more: signalbox witness configure';

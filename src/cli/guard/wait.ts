@@ -5,8 +5,9 @@ import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
 import { storeUrl } from '../../runtime/location/location.ts';
-import { durationArgument } from '../arguments.ts';
+import { durationArgument, given } from '../arguments.ts';
 import { complain, paintFor, printable, screen } from '../output.ts';
+import { WaitLimit } from '../opening.ts';
 import { isJson, withBox } from '../store.ts';
 import { tellVerdict } from './check.ts';
 import type { GlobalOptions } from '../program.ts';
@@ -46,15 +47,16 @@ Exit code 0 once it passes; after the timeout 1, or 69 if something could not be
       const { poll: pollMs = DEFAULT_POLL_MS, timeout: timeoutMs } = flags;
       const isSilent = flags.quiet === true || isJson(command);
       const voice = new Voice(guard, pollMs, isSilent ? () => undefined : complain);
-      const wait = { adapters, pollMs, ...(timeoutMs !== undefined && { timeoutMs }) };
+      const limit = new WaitLimit(timeoutMs);
       // A waiting command may run for long, so it does maintenance too: it frees the locks of dead holders.
       const outcome = await withBox(
         command,
         async (box, signal) => {
           const own = await ownHolders(box, storeUrl(command.optsWithGlobals<GlobalOptions>().store), process.env);
-          return box.guards.wait(guard, { ...wait, own, signal, onVerdict: (look) => voice.looked(look) });
+          const wait = { adapters, pollMs, own, signal, ...given({ timeoutMs: limit.leftMs }) };
+          return box.guards.wait(guard, { ...wait, onVerdict: (look) => voice.looked(look) });
         },
-        { maintains: true },
+        { maintains: true, limit },
       );
       const { explanation } = voice.last as GuardLook;
       const over =

@@ -60,8 +60,8 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
       const { id, argv } = memberAndCommand(words);
       const { grace = GRACE_MS, ttl = TTL_MS } = flags;
       const terms = { graceMs: grace, onLost: 'term' as const };
-      const ended = await runAlongside(argv, terms, 'now-and-then', async () => {
-        const box = await openBox(command, { sessionTtlMs: ttl, maintains: true });
+      const ended = await runAlongside(argv, terms, 'now-and-then', async ({ leaving }) => {
+        const box = await openBox(command, { sessionTtlMs: ttl, maintains: true }, leaving);
         try {
           return await joined(box, id, flags);
         } catch (error) {

@@ -1,10 +1,11 @@
 /** Guards that a server judges: checked once, or waited for. */
 import type { RemoteSignalbox } from '../../client/connect.ts';
-import { pause } from '../../clock.ts';
-import type { Condition, Explanation, Guard, GuardOutcome } from '../../core/index.ts';
+import { pause, timeLimit } from '../../clock.ts';
+import { type Condition, type Explanation, type Guard, type GuardOutcome, spoken } from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions, isFinal } from '../../runtime/guards/wait.ts';
+import { Away } from './away.ts';
 
 type Explain = (client: RemoteSignalbox, condition: Condition, options: CheckOptions) => Promise<Explanation>;
 
@@ -21,30 +22,43 @@ export function remoteGuards(client: RemoteSignalbox, explain: Explain): object 
   };
 }
 
-/** Looks again whenever something happens in the store, and every `pollMs`. */
+/** A look that is under way when the time is over is still waited for, but not longer than this. */
+const ANSWER_MS = 3_000;
+
+function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any(signals.filter((one) => one !== undefined));
+}
+
+/** Looks again whenever something happens in the store, and every `pollMs`. A server that is away may come back in time. */
 async function waited(
   client: RemoteSignalbox,
   explain: Explain,
   guard: Guard,
   { pollMs = DEFAULT_POLL_MS, timeoutMs, onVerdict, signal, ...options }: GuardWaitOptions,
 ): Promise<GuardOutcome> {
-  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const limits = timeoutMs === undefined ? [] : [timeLimit(timeoutMs), timeLimit(timeoutMs + ANSWER_MS)];
+  const [limit, last] = limits.map((one) => one.signal);
+  const away = new Away(Number.POSITIVE_INFINITY);
+  const [over, giveUp] = [limit, last].map((one) => anyOf(signal, one)) as [AbortSignal, AbortSignal];
   let wake = new AbortController();
+  let outcome: GuardOutcome | undefined;
   const subscription = await client.on('*', () => wake.abort());
   try {
     for (;;) {
       wake = new AbortController();
-      const explanation = await explain(client, guard.condition, {
-        ...options,
-        ...(signal !== undefined && { signal }),
-      });
-      const outcome = outcomeOf(guard, explanation.verdict);
-      onVerdict?.({ outcome, explanation });
-      if (isFinal(outcome) || late?.aborted === true) return outcome;
-      await pause(pollMs, AbortSignal.any([wake.signal, ...[signal, late].filter((one) => one !== undefined)]));
+      const explanation = await away.unless(explain(client, guard.condition, { ...options, signal: giveUp }), giveUp);
       signal?.throwIfAborted();
+      if (explanation !== undefined) {
+        outcome = outcomeOf(guard, explanation.verdict);
+        onVerdict?.({ outcome, explanation });
+        if (isFinal(outcome) || over.aborted) return outcome;
+      } else if (over.aborted) {
+        throw away.told(`after ${spoken(timeoutMs ?? 0)}`);
+      }
+      await pause(pollMs, AbortSignal.any([wake.signal, over]));
     }
   } finally {
+    for (const one of limits) one.cancel();
     subscription.unsubscribe();
   }
 }

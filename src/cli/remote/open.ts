@@ -6,8 +6,6 @@ import { connect, type RemoteSignalbox } from '../../client/connect.ts';
 import type { Condition, Explanation } from '../../core/index.ts';
 import { requiredInputs } from '../../core/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
-import type { EventPattern } from '../../runtime/observe/event-types.ts';
-import type { PastListener } from '../../runtime/observe/past-events.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
@@ -15,14 +13,13 @@ import type { CheckOptions } from '../../runtime/guards/executor.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { tell } from '../output.ts';
 import { remoteGuards } from './guards.ts';
+import { eventsSince } from './past-events.ts';
 import { remotePipelines } from './pipelines.ts';
 import { serverToken } from './token.ts';
 import { notThroughServer } from './url.ts';
 
 /** A person waits: after this time the server counts as unreachable. */
 const RETRY_MS = 3_000;
-/** Nothing more of the past has come for this long: it is complete. */
-const QUIET_MS = 250;
 
 export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {
   const { ttlMs } = options;
@@ -121,24 +118,4 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
       );
     },
   };
-}
-
-/** A server takes a revision, and not a time: it tells all that the store still has, and the rest is left out here. */
-async function eventsSince(
-  client: RemoteSignalbox,
-  pattern: EventPattern,
-  at: number,
-  listener: PastListener,
-  signal: AbortSignal,
-): Promise<void> {
-  let quiet = setTimeout(() => listener.caughtUp(), QUIET_MS);
-  try {
-    for await (const event of client.events(pattern, { since: 1, signal })) {
-      quiet = quiet.refresh();
-      if (event.type === 'resync') listener.forgotten();
-      else if (event.at >= at) listener.told(event);
-    }
-  } finally {
-    clearTimeout(quiet);
-  }
 }

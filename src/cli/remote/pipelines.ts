@@ -4,10 +4,15 @@ import { refusedWith } from '../../client/problem.ts';
 import { pause } from '../../clock.ts';
 import { hasEnded } from '../../core/index.ts';
 import type { CancelOptions, DriveOutcome, ListedPipeline, ResumeOptions } from '../../runtime/pipelines/terms.ts';
+import { Failure } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { quoted } from '../pipeline/words.ts';
+import { Away } from './away.ts';
 
 /** How often to look, should an event get lost. */
 const LOOK_MS = 2_000;
+/** The server has been asked, and goes on by itself: nobody waits longer than this for one that is away. */
+const AWAY_MS = 30_000;
 
 export function remotePipelines(client: RemoteSignalbox): object {
   const { pipelines } = client;
@@ -65,15 +70,23 @@ async function followed(
   signal: AbortSignal | undefined,
 ): Promise<ListedPipeline | undefined> {
   let wake = new AbortController();
-  const subscription = await client.on('pipeline:*', () => wake.abort());
+  const away = new Away(AWAY_MS);
+  // It only wakes: whatever it misses, or if it cannot be had now, a look finds.
+  const subscription = client.on('pipeline:*', () => wake.abort()).catch(() => undefined);
   try {
     for (;;) {
       wake = new AbortController();
-      const record = await client.pipelines.show(id);
-      if (record === undefined || isEnough(record) || signal?.aborted === true) return record;
+      const record = await away.unless(client.pipelines.show(id), signal).catch((error: unknown) => {
+        if (!Failure.is(error)) throw error;
+        const look = `what was asked of pipeline/${id} was asked before; see: signalbox pipeline status ${quoted(id)}`;
+        throw new Failure(error.code, `${error.message}\n  ${look}`, { cause: error });
+      });
+      const isOver = signal?.aborted === true;
+      if (away.trouble === undefined && (record === undefined || isEnough(record) || isOver)) return record;
+      if (isOver) return undefined;
       await pause(LOOK_MS, AbortSignal.any([wake.signal, ...(signal === undefined ? [] : [signal])]));
     }
   } finally {
-    subscription.unsubscribe();
+    void subscription.then((opened) => opened?.unsubscribe());
   }
 }

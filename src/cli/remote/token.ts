@@ -5,72 +5,64 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Failure, shown } from '../../failure.ts';
-import { readLocalToken } from '../../runtime/location/local-token.ts';
+import { localTokenFile, readLocalToken } from '../../runtime/location/local-token.ts';
 import { storeUrl } from '../../runtime/location/location.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { Listening } from './listening.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const LARGEST_BYTES = 1024;
 
-export function serverToken(url: string, env: Environment): string {
+/** The token itself, or what gives it before each request. */
+export function serverToken(url: string, env: Environment, listening = Listening.now): string | (() => string) {
   const named = env['SIGNALBOX_SERVER_TOKEN'];
   if (named !== undefined && named !== '') return named;
   const file = env['SIGNALBOX_TOKEN_FILE'];
   if (file !== undefined && file !== '') return tokenIn(file);
-  const local = localToken(url, env);
-  if (local !== undefined) return local;
-  const how = 'set SIGNALBOX_TOKEN_FILE to the file that has it, or SIGNALBOX_SERVER_TOKEN to the token itself';
-  const make = 'signalbox token create, where the store is, makes one';
-  throw new CliExit(EXIT.usage, `there is no token for ${url}\n  ${how}\n  ${make}`);
+  const store = storeUrl(undefined, { ...env, SIGNALBOX_URL: undefined });
+  const local = isLoopback(new URL(url).hostname) ? localTokenOf(store) : undefined;
+  if (local === undefined) {
+    const how = 'set SIGNALBOX_TOKEN_FILE to the file that has it, or SIGNALBOX_SERVER_TOKEN to the token itself';
+    const make = 'signalbox token create, where the store is, makes one';
+    throw new CliExit(EXIT.usage, `there is no token for ${url}\n  ${how}\n  ${make}`);
+  }
+  // Before each request: between two of them the server may have ended, and another user may listen in its place.
+  return () => {
+    refuseForeign(url, listening(), localTokenFile(store));
+    return local;
+  };
 }
 
-/** It is an administrator's, so it is shown to a server of this machine and user alone. */
-function localToken(url: string, env: Environment): string | undefined {
-  if (!isLoopback(new URL(url).hostname)) return undefined;
-  refuseForeignListener(url);
+function localTokenOf(store: string): string | undefined {
   try {
-    return readLocalToken(storeUrl(undefined, { ...env, SIGNALBOX_URL: undefined }));
+    return readLocalToken(store);
   } catch (error) {
     if (Failure.is(error, 'forbidden') || Failure.is(error, 'invalid')) return undefined;
     throw error;
   }
 }
 
-/** Every user of the machine can listen on a port of loopback, and would be sent the token. */
-function refuseForeignListener(url: string): void {
+/**
+ * Every user of the machine can listen on a port of loopback, and would be sent the token, which is an administrator's. A
+ * process of this user, or of root, can read it anyway.
+ */
+function refuseForeign(url: string, listening: Listening | undefined, file: string): void {
   const own = process.geteuid?.();
-  const uid = listenerOf(url);
-  if (own === undefined || uid === undefined || uid === own || uid === 0) return;
-  throw new CliExit(
-    EXIT.unreachable,
-    `another user (${uid}) listens at ${url}, so the local token was not sent there; name a token for it in SIGNALBOX_SERVER_TOKEN`,
-  );
-}
-
-/** The user that listens there; undefined where that cannot be told. */
-function listenerOf(url: string): number | undefined {
-  const { port, protocol } = new URL(url);
+  const explicitly = `to send it all the same, set SIGNALBOX_TOKEN_FILE=${file}`;
+  if (own === undefined || listening === undefined) {
+    const what = `this system does not tell which user listens at ${url}, so the local token was not sent`;
+    throw new CliExit(EXIT.usage, `${what}\n  ${explicitly}`);
+  }
+  const { hostname, port, protocol } = new URL(url);
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
-  const hex = number.toString(16).toUpperCase().padStart(4, '0');
-  for (const file of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    const uid = listening(file, hex);
-    if (uid !== undefined) return uid;
+  const users = listening.usersAt(hostname.replace(/^\[|\]$/g, ''), number);
+  const foreign = users.find((uid) => uid !== own && uid !== 0);
+  if (foreign !== undefined) {
+    const what = `another user (${foreign}) listens at ${url}, so the local token was not sent there`;
+    throw new CliExit(EXIT.unreachable, `${what}\n  ${explicitly}`);
   }
-  return undefined;
-}
-
-/** `  0: 0100007F:1C84 00000000:0000 0A …  uid`: 0A is a socket that listens. */
-function listening(file: string, port: string): number | undefined {
-  try {
-    for (const line of readFileSync(file, 'utf8').split('\n')) {
-      const [, local = '', , state, , , , uid] = line.trim().split(/\s+/);
-      if (state === '0A' && local.endsWith(`:${port}`)) return Number(uid);
-    }
-  } catch {
-    // Other systems have no such file.
-  }
-  return undefined;
+  if (users.length === 0) throw new Failure('unavailable', `no process of this machine listens at ${url}`);
 }
 
 function isLoopback(host: string): boolean {

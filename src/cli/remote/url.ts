@@ -31,12 +31,19 @@ export function refuseUnlessThroughServer(command: Command, url: string): void {
   throw notThroughServer(`signalbox ${path}`, url);
 }
 
-export function notThroughServer(what: string, url: string): CliExit {
+export function notThroughServer(what: string, url: string, why = 'it needs the store itself', instead = ''): CliExit {
   const how = 'run it where the store is, with --store file:DIRECTORY or etcd://HOST:PORT';
   return new CliExit(
     EXIT.usage,
-    `${what} does not work through a server (${url}): it needs the store itself\n  ${how}`,
+    `${what} does not work through a server (${url}): ${why}\n  ${instead === '' ? '' : `${instead}, or `}${how}`,
   );
+}
+
+/** The server that a command is to use; undefined if it opens the store itself. */
+export function serverOf(command: Command): string | undefined {
+  const { store } = command.optsWithGlobals<{ readonly store?: string }>();
+  const url = store ?? process.env['SIGNALBOX_URL'] ?? '';
+  return isServerUrl(url) ? url : undefined;
 }
 
 /** `task publish`. */

@@ -57,7 +57,10 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
   const { guard: guards = [] } = options;
   if (wants.length === 0 && guards.length > 0)
     throw wrong('a guard is checked while something is held; add --lock NAME or --sem NAME');
-  if (wants.length === 0) throw wrong('nothing to hold is named; use --lock NAME or --sem NAME');
+  if (wants.length === 0) {
+    const meant = args[0] === '--' ? `: signalbox run --lock ${program} -- ${args[1] ?? 'COMMAND'}` : '';
+    throw wrong(`nothing to hold is named; use --lock NAME or --sem NAME${meant}`);
+  }
   const { onLost = 'term', holder, reason, store } = options;
   if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   const ttlMs = duration('--ttl', options.ttl ?? '15s');

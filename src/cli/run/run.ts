@@ -9,7 +9,6 @@
 import { BytesLost, GatedChild, originalArguments, randomHex, type Text } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
-import { systemClock, timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
@@ -21,7 +20,9 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { isServerUrl } from '../remote/url.ts';
+import { openInTime, WaitLimit } from '../opening.ts';
+import { quoted } from '../pipeline/words.ts';
+import { isServerUrl, notThroughServer } from '../remote/url.ts';
 import { holdersOf } from '../guard/own-holders.ts';
 import { acquire, type AcquireOptions } from './acquire.ts';
 import { attended, NOT_STARTED } from './attended.ts';
@@ -50,7 +51,15 @@ export async function run(
   const program = findProgram(argv[0], env);
   return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
     const url = storeUrl(request.store, env);
-    const box = await unlessLeaving(signals, opened(url, request.ttlMs, witnessIn(request.store, env)));
+    if (request.ticket !== undefined && isServerUrl(url)) {
+      const why = 'what it waits for becomes a hold of its process';
+      throw notThroughServer('run --ticket', url, why, 'keep the place with signalbox lock acquire --ticket');
+    }
+    const limit = new WaitLimit(request.waitMs);
+    const witness = witnessIn(request.store, env);
+    const box = await openInTime({ url, leaving: signals.leaving, limit }, (signal) =>
+      opened(url, request.ttlMs, witness, signal),
+    );
     try {
       const outer = outerHolds(env, url);
       let tickets = request.ticket === undefined ? undefined : idsIn(request.ticket);
@@ -60,10 +69,8 @@ export async function run(
         tickets = [];
       }
       const holder = request.holder ?? known ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
-      const late = request.waitMs === undefined ? undefined : timeLimit(request.waitMs).signal;
-      const since = systemClock.monotonic();
       for (;;) {
-        const holds = await acquired(box, request, holder, outer, signals, voice, leftOf(request, since), tickets);
+        const holds = await acquired(box, request, holder, outer, signals, voice, limit.leftMs, tickets);
         tickets = tickets && [];
         const mark = randomHex(8);
         const held = holds.map(told);
@@ -71,12 +78,12 @@ export async function run(
         const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
         const child = await GatedChild.start(program, argv, environment, gate);
         const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
-        const ended = await begun(box, request, holds, outer, child, signals, voice, late, guarded);
+        const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarded);
         if (!('guard' in ended)) return ended;
         // Others must be able to get what the guard waits for.
         await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
         const around = { own: await holdersOf(box, outer), env, signal: signals.leaving };
-        await guarding?.wait(box, ended, around, request, leftOf(request, since), voice);
+        await guarding?.wait(box, ended, around, request, limit.leftMs, voice);
       }
     } finally {
       await box.close();
@@ -134,8 +141,16 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   const told = await refusalTold(box, request.wants, holder, error, request.waitMs);
   if (!(told instanceof NotAcquired)) return told;
   const { resource, refusal } = told;
-  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   const name = resource.slice(resource.indexOf('/') + 1);
+  if (refusal.kind === 'capacity-mismatch') {
+    const { capacity, asked } = refusal;
+    const ways = `write --sem ${name}, or change it: signalbox sem resize ${quoted(name)} --capacity ${asked}`;
+    return new CliExit(EXIT.usage, `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`, {
+      resource,
+      refusal,
+    });
+  }
+  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   return new CliExit(EXIT.usage, `${told.message}: --sem ${name}=WEIGHT/CAPACITY`);
 }
 
@@ -158,12 +173,6 @@ function guardedBy(
     const own = [...new Set([...holds.map((hold) => hold.holder), ...(await holdersOf(box, outer))])];
     return guarding.check(box, { own, env, signal }, voice);
   };
-}
-
-/** What is left of the time that the user gave; at least 1, because 0 means not to wait at all. */
-function leftOf({ waitMs }: RunRequest, since: number): number | undefined {
-  if (waitMs === undefined || waitMs === 0) return waitMs;
-  return Math.max(1, waitMs - (systemClock.monotonic() - since));
 }
 
 /** Lets the child go, once its note is written and nothing of an earlier holder runs. */
@@ -248,22 +257,18 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
 }
 
 /** For a user of `run`, a store that may not be used is one that cannot be reached. */
-export async function opened(url: string, sessionTtlMs: number, witness: boolean | undefined): Promise<Signalbox> {
+export async function opened(
+  url: string,
+  sessionTtlMs: number,
+  witness: boolean | undefined,
+  signal: AbortSignal,
+): Promise<Signalbox> {
   if (isServerUrl(url)) return (await import('../remote/open.ts')).openRemote(url, { ttlMs: sessionTtlMs });
   try {
-    return await open(url, { sessionTtlMs, ...(witness !== undefined && { witness }) });
+    return await open(url, { sessionTtlMs, signal, ...(witness !== undefined && { witness }) });
   } catch (error) {
     throw Failure.is(error, 'forbidden') ? new CliExit(EXIT.unreachable, error.message) : error;
   }
-}
-
-/** If the store opens after all, the end of this process closes it. */
-export function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
-  const { leaving } = signals;
-  const left = new Promise<never>((_, reject) => {
-    leaving.addEventListener('abort', () => reject(new Failure('closed', 'left')), { once: true });
-  });
-  return Promise.race([opening, left]);
 }
 
 /** If outer runs hold everything, theirs is the holder. */

@@ -1,11 +1,13 @@
 /** `signalbox task claim`: a detached claim, which lasts for its time and is renewed by hand. */
 import type { Command } from 'commander';
 import { NotAcquired, type Refusal } from '../../runtime/refusal.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
 import { handOver, jsonText, named, tell } from '../output.ts';
+import { WaitLimit } from '../opening.ts';
 import { isJson, withBox } from '../store.ts';
 import { all, none, taskId } from './arguments.ts';
 
@@ -38,8 +40,10 @@ Prints the token; without an id, the token and the id. With --json also the data
 Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it is done.`,
     )
     .action(async (id: string | undefined, flags: Flags) => {
-      await withBox(command, async (box, signal) => {
-        const { ttl, capability, wait = 0 } = flags;
+      const limit = new WaitLimit(flags.wait);
+      const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
+        const { ttl, capability } = flags;
+        const wait = limit.leftMs ?? 0;
         const options = {
           holder: holderOf(flags),
           capabilities: capability,
@@ -49,6 +53,7 @@ Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it i
         };
         if (wait > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
         const claim = await claimed(
+          flags.wait,
           id === undefined ? box.tasks.claimNextDetached(options) : box.tasks.claimDetached(id, options),
         );
         try {
@@ -63,7 +68,8 @@ Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it i
             `task/${claim.id}: the token could not be printed, so the claim was released`,
           );
         }
-      });
+      };
+      await withBox(command, work, { limit });
     });
 }
 
@@ -76,15 +82,21 @@ function shown(
   return isNext ? `${token} ${named(id)}` : String(token);
 }
 
-/** Whether the answer is negative (nothing to claim), rather than a refusal (another worker has it). */
-export async function claimed<T>(claiming: Promise<T>): Promise<T> {
+/**
+ * Tells a negative answer (nothing to claim) from a refusal (another worker has it). `waitMs`: the time that the user gave; the
+ * library reports what was left of it when the wait began.
+ */
+export async function claimed<T>(waitMs: number | undefined, claiming: Promise<T>): Promise<T> {
   try {
     return await claiming;
   } catch (error) {
-    if (error instanceof NotAcquired && isNothing(error.resource, error.refusal)) {
-      throw new CliExit(EXIT.no, error.message, { resource: error.resource, refusal: error.refusal });
-    }
-    throw error;
+    if (!(error instanceof NotAcquired)) throw error;
+    const { resource, refusal } = error;
+    const isLate = refusal.kind === 'timed-out' && waitMs !== undefined;
+    const refused = isLate ? new NotAcquired(resource, { ...refusal, waitedMs: waitMs }) : error;
+    if (isNothing(resource, refusal))
+      throw new CliExit(EXIT.no, refused.message, { resource, refusal: refused.refusal });
+    throw refused;
   }
 }
 

@@ -158,12 +158,13 @@ class Crew {
   #tell(id: string, attempt: number, { ended, outcome, error }: JobEnd, ms: number): void {
     if (isJson(this.#command)) {
       const { kind = 'lost', ...details } = outcome ?? {};
+      const { interrupted: _, ...how } = ended;
       printJson({
         task: id,
         outcome: error === undefined ? kind : 'unknown',
         attempt,
         ms: Math.round(ms),
-        ...ended,
+        ...how,
         ...details,
       });
     } else if (error === undefined) {

@@ -7,7 +7,8 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, printText, tell } from '../output.ts';
 import { attended } from '../run/attended.ts';
 import type { RunEnded } from '../run/ended.ts';
-import { opened, unlessLeaving } from '../run/run.ts';
+import { openInTime, WaitLimit } from '../opening.ts';
+import { opened } from '../run/run.ts';
 import type { Signals } from '../run/signals.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { isJson } from '../store.ts';
@@ -25,9 +26,13 @@ export async function runTask(
   const program = programOf(command, argv, flags);
   leaveStreamsAlone();
   return attended('now-and-then', async ({ signals, voice, sharesTerminal }) => {
-    const box = await unlessLeaving(signals, opened(program.url, program.ttlMs, program.witness));
+    const { url, ttlMs, witness } = program;
+    const limit = new WaitLimit(flags.wait);
+    const box = await openInTime({ url, leaving: signals.leaving, limit }, (signal) =>
+      opened(url, ttlMs, witness, signal),
+    );
     try {
-      const claim = await claimOf(box, id, flags, signals);
+      const claim = await claimOf(box, id, flags, limit.leftMs, signals);
       const onOutput = isJson(command) ? (): void => undefined : printText;
       const end = await runJob(box, claim, { ...program, leads: !sharesTerminal, onOutput }, signals, voice);
       return told(command, claim, end);
@@ -37,11 +42,17 @@ export async function runTask(
   });
 }
 
-function claimOf(box: Signalbox, id: string | undefined, flags: RunFlags, signals: Signals): Promise<TaskClaim> {
-  const { capability: capabilities, wait: waitMs = 0 } = flags;
-  const options = { holder: workerName('run', flags), capabilities, waitMs, signal: signals.leaving };
-  if (waitMs > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
-  return claimed(id === undefined ? box.tasks.claimNext(options) : box.tasks.claim(id, options));
+function claimOf(
+  box: Signalbox,
+  id: string | undefined,
+  flags: RunFlags,
+  waitMs: number | undefined,
+  signals: Signals,
+): Promise<TaskClaim> {
+  const { capability: capabilities } = flags;
+  const options = { holder: workerName('run', flags), capabilities, waitMs: waitMs ?? 0, signal: signals.leaving };
+  if (options.waitMs > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
+  return claimed(flags.wait, id === undefined ? box.tasks.claimNext(options) : box.tasks.claim(id, options));
 }
 
 function told(command: Command, { id }: TaskClaim, { ended, outcome, error }: JobEnd): RunEnded {

@@ -121,7 +121,7 @@ function inList(ui: Ui, key: string, context: Context): Pressed {
   }
 }
 
-/** The row that is selected; the first one if that one is gone. */
+/** The selected row; the first one if the selected row is gone. */
 export function selectedRow(ui: Ui, sections: readonly Section[]): string | undefined {
   const ids = sections.flatMap(({ rows }) => rows.map(({ id }) => id));
   const chosen = ui.selected[ui.view];

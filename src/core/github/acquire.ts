@@ -38,7 +38,7 @@ export interface AcquireRequest {
   readonly taskInfo: TaskInfo;
   readonly strategy: Strategy;
   readonly reason?: string;
-  /** The account of the token; null if it has none that can be assigned. */
+  /** The account of the token; null if no account can be assigned. */
   readonly login: string | null;
 }
 
@@ -154,7 +154,7 @@ function* tries(request: AcquireRequest, settings: AcquireSettings, line: Line |
   }
 }
 
-/** Somebody else is in the way. */
+/** Another worker is in the way. */
 const CONFLICTS: readonly Refusal['kind'][] = ['already-locked', 'assigned', 'race-lost', 'queued-behind'];
 /** What may be otherwise after a while. */
 const RETRIED: readonly Refusal['kind'][] = [...CONFLICTS, 'unreachable'];
@@ -236,7 +236,7 @@ function* judge(
     const isOld = stale[place] === true;
     const isTaken = record?.state === 'held' && !(isOld && strategy === 'steal-stale');
     if (isTaken) {
-      // A place in line is kept while somebody holds it.
+      // A place in line is kept while another worker holds the lock.
       const queued = yield* ahead(line, issue, false);
       return queued ?? { kind: 'already-locked', issue, by: record, isStale: isOld };
     }

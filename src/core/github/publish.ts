@@ -1,6 +1,6 @@
 /**
  * Fenced publish: moves a branch together with the lock's ref, so that it moves only while the lock is held. A worker that
- * was stopped, and wakes up after somebody else took its lock, publishes nothing.
+ * was stopped, and wakes up after another worker took its lock, publishes nothing.
  *
  *     read the branch ──at the new commit──▶ published already
  *          │  └──elsewhere──▶ refused
@@ -73,7 +73,7 @@ function publishedBy(renewed: Renewed): Published {
         ? { kind: 'published' }
         : { kind: 'unknown', message: 'only the lock was renewed' };
     case 'lost':
-      return { kind: 'lost' };
+      return { kind: renewed.isAlong === true ? 'published' : 'lost' };
     case 'apart':
       return { kind: 'unsupported' };
     case 'unsure': {

@@ -4,7 +4,7 @@
  *
  *     refs/signalbox/queue/issue-N/HOLD ──▶ commit {worker_id, priority, holds, …}
  *
- * A ticket that was not renewed for the lock's timeout counts for nothing, and is removed by the next one who acquires.
+ * A ticket that was not renewed for the lock's timeout counts for nothing, and the next worker that acquires the lock removes it.
  */
 import type { Line, Refusal } from './acquire.ts';
 import { ask, askAll, type Procedure } from './question.ts';

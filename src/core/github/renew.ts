@@ -34,7 +34,7 @@ export type Lost = 'expired' | 'taken';
 export type Renewed = {
   readonly issue: number;
 } &
-  /** `isAlong`: and the branch that was to move with it has moved. */
+  /** `isAlong`: the branch that was to move with it has moved, also if the answer came too late to keep the lock. */
   (
     | { readonly kind: 'renewed'; readonly held: Held; readonly isAlong?: boolean }
     /**
@@ -49,7 +49,7 @@ export type Renewed = {
         readonly elsewhere?: string | null;
         readonly isDenied?: boolean;
       }
-    | { readonly kind: 'lost'; readonly why: Lost }
+    | { readonly kind: 'lost'; readonly why: Lost; readonly isAlong?: boolean }
     /** GitHub cannot move several refs at once; nothing was written. */
     | { readonly kind: 'apart'; readonly held: Held }
   );
@@ -137,8 +137,9 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
     switch (swapped.kind) {
       case 'won': {
         const after = next(held);
-        if (isPast(after.deadline, swapped.at)) return { kind: 'lost', issue, why: 'expired' };
-        return { kind: 'renewed', issue, held: advanced(held, after), ...(along !== undefined && { isAlong: true }) };
+        const moved = along === undefined ? {} : { isAlong: true };
+        if (isPast(after.deadline, swapped.at)) return { kind: 'lost', issue, why: 'expired', ...moved };
+        return { kind: 'renewed', issue, held: advanced(held, after), ...moved };
       }
       case 'lost': {
         const tip = swapped.tips[index];
@@ -149,11 +150,13 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
         const isUntouched = tip === held.tip || (tip !== null && tip !== undefined && held.before.includes(tip));
         if (isUntouched && along !== undefined) {
           const elsewhere = swapped.tips[holds.length] ?? null;
-          return { kind: 'unsure', issue, held, message: `${along.ref} was moved by somebody else`, elsewhere };
+          return { kind: 'unsure', issue, held, message: `${along.ref} is at another commit`, elsewhere };
         }
         if (isUntouched && holds.length > 1)
           return { kind: 'unsure', issue, held, message: 'another lock of this process was taken' };
-        return { kind: 'lost', issue, why: 'taken' };
+        // The branch is where it was to go: our move landed, and only then was the lock taken.
+        const hasMoved = along !== undefined && swapped.tips[holds.length] === along.to;
+        return { kind: 'lost', issue, why: 'taken', ...(hasMoved && { isAlong: true }) };
       }
       case 'unsupported':
         return { kind: 'apart', issue, held };

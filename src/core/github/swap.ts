@@ -98,7 +98,7 @@ function* look(swaps: readonly Swap[], giveUp: Instant): Procedure<Found> {
     if (silent === undefined) {
       if (all(({ to }, tip) => tip === to)) return { kind: 'won', at };
       if (all(({ from }, tip) => tip === from)) return { kind: 'as-before', at };
-      // One ref that somebody else has moved decides: they move together or not at all.
+      // One ref that another worker has moved decides: they move together or not at all.
       if (!all(isExpected)) return { kind: 'lost', at, tips };
     }
     const waitMs = silent?.kind === 'limited' ? silent.waitMs : REREAD_MS;

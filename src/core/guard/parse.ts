@@ -81,6 +81,10 @@ function onlyEntryOf(value: unknown): readonly [key: string, argument: unknown] 
 
 const path = text('a path', 1, 4_096);
 
+/** No git could ever answer for these; the rest of a name is checked where it is looked up. */
+const branch: Shape = (value, at) =>
+  value === 'HEAD' || value === '@' ? [unaccepted(value, at, 'the name of a branch, such as main')] : name(value, at);
+
 const issueId = scalar(
   'the name of an issue, or its number of at least 1',
   (value) => name(value, []).length === 0 || positiveInteger(value, []).length === 0,
@@ -132,11 +136,11 @@ const leafShapes: Readonly<Record<LeafKind, Shape>> = {
   issuesComplete: issueFilter,
   noBlockedIssues: issueFilter,
   issueStatus: record({ id: issueId, expected: oneOf(issueStatuses) }, {}),
-  branchExists: name,
-  branchNotExists: name,
-  branchClean: name,
+  branchExists: branch,
+  branchNotExists: branch,
+  branchClean: branch,
   worktreeClean: (value, at) => (value === null ? [] : (isRecord(value) ? worktreeAt : directory)(value, at)),
-  branchMerged: record({ branch: name, into: name }, {}),
+  branchMerged: record({ branch, into: branch }, {}),
   fileExists: path,
   fileNotExists: path,
   fileContains: record({ path, pattern: filePattern }, {}),

@@ -92,14 +92,20 @@ export class CheckpointCheck {
         why: `there were ${checkpoint?.number}, and the record ends with ${seq}`,
       };
     }
-    if (checkpoint !== undefined && checkpoint.hash !== hash)
-      return { kind: 'changed', checkpoint: seq, why: 'the record ended with another one' };
     if (checkpoint === undefined && seq > 0)
       return {
         kind: 'inserted',
         checkpoint: this.#chain.first?.seq ?? seq,
         why: 'the end of the record knows of none',
       };
+    if (checkpoint !== undefined && checkpoint.number < seq)
+      return {
+        kind: 'inserted',
+        checkpoint: checkpoint.number + 1,
+        why: `the record ended with ${checkpoint.number}`,
+      };
+    if (checkpoint !== undefined && checkpoint.hash !== hash)
+      return { kind: 'changed', checkpoint: seq, why: 'the record ended with another one' };
     if (checkpoints !== this.#count)
       return { kind: 'missing', checkpoint: 1, why: `the record says it has ${checkpoints}, and has ${this.#count}` };
     for (const number of this.#anchors.keys()) {

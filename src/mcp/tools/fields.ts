@@ -48,12 +48,15 @@ export const jsonObject = z.preprocess((value) => {
   }
 }, z.looseObject({}));
 
-/** `45 s`, `10 minutes`. */
+/** A moment that passed since a time was taken does not count. */
+const MOMENT_MS = 50;
+
+/** `45 s`, `10 minutes`: rounded down, so that no time is promised that there is not. */
 export function spoken(ms: number): string {
-  const seconds = Math.round(ms / 1000);
+  const seconds = Math.floor((ms + MOMENT_MS) / 1000);
   if (seconds < 120) return `${seconds} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 120 ? `${minutes} minutes` : `${Math.floor(minutes / 60)} hours`;
 }
 
 /** How to call a tool, as text. */

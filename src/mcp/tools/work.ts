@@ -30,8 +30,8 @@ export const work: readonly Tool[] = [
     name: 'publish',
     title: 'Publish a task',
     description:
-      'Put a piece of work on the shared list, so that one agent or worker claims it. An id that exists stays as it is ' +
-      '(status exists).',
+      'Put a piece of work on the shared list, so that one agent or worker claims it. A task with an id that exists ' +
+      'is not changed (status exists).',
     role: 'worker',
     input: z.strictObject({
       task,

@@ -6,12 +6,22 @@
  *                          │
  *                          └──failed, or the server is gone──▶ absent
  *
+ * Each step is one write: keys of the same second share a lease, because to grant and to end one for each would cost more than
+ * what most requests do. So a key may end a second before its time.
+ *
  * A server that is killed between the operation and `done` leaves no answer: the repeat is carried out again. Tokens make
  * that harmless: a second release or completion changes nothing, and a second acquire of the same holder gets the same hold.
  */
 import type { Json } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { type KeyValue, pairIn } from '../../store/index.ts';
+import {
+  type KeyValue,
+  type LeaseId,
+  pairIn,
+  readRange,
+  type Transaction,
+  type TransactionResult,
+} from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
@@ -27,10 +37,13 @@ export interface KeptAnswer {
 
 /** How a request with a key begins. */
 export type OnceOutcome =
-  /** It is the first: carry it out, then call `done`, or `failed` if it did nothing. */
+  /**
+   * It is the first: carry it out, then call `done`, or `failed` if it did nothing. `done` answers false if the request does not
+   * count any more: it took too long, or was settled otherwise.
+   */
   | {
       readonly kind: 'first';
-      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<void>;
+      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<boolean>;
       readonly failed: () => Promise<void>;
     }
   | { readonly kind: 'answered'; readonly answer: KeptAnswer }
@@ -45,10 +58,16 @@ interface Entry {
 }
 
 const ONCE = 'k/once/';
+/** For this long new keys share a lease. */
+const SHARED_MS = 1_000;
+/** Of different times: requests name the time of their holds, and so of what is kept about them. */
+const MOST_LEASES = 100;
 
 /** Requests that are carried out once although they are sent twice. */
 export class OnceKeys {
   readonly #runtime: Runtime;
+  /** By the time that they were granted for. */
+  readonly #leases = new Map<number, { readonly at: number; readonly lease: Promise<LeaseId> }>();
 
   /** @internal */
   constructor(runtime: Runtime) {
@@ -57,22 +76,22 @@ export class OnceKeys {
 
   /** `key`, `content`: hashes. `runningMs`: after it, a request without an answer counts as never made. */
   async begin(key: string, content: string, runningMs: number): Promise<OnceOutcome> {
-    const { store, stopped } = this.#runtime;
     const at = ONCE + key;
-    const lease = await store.grantLease(runningMs, stopped);
-    const put = { do: 'put', key: at, value: encode({ content }), lease: lease.id } as const;
-    const { succeeded, revision, results } = await send(this.#runtime, {
+    const { succeeded, revision, results } = await this.#onLease(runningMs, (lease) => ({
       compare: [{ key: at, target: 'version', is: '=', than: 0 }],
-      success: [put],
+      success: [{ do: 'put', key: at, value: encode({ content }), lease }],
       failure: [{ do: 'read', key: at }],
-    });
-    const drop = (): Promise<void> => store.revokeLease(lease.id).catch(() => undefined);
+    }));
     if (succeeded) {
-      const done = (answer: KeptAnswer, keptMs: number): Promise<void> =>
-        this.#done(at, revision, content, answer, keptMs, drop);
-      return { kind: 'first', done, failed: drop };
+      const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
+        this.#keep(at, revision, { content, answer }, keptMs);
+      const failed = async (): Promise<void> => {
+        const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
+        const drop = { compare: isStillOurs, success: [{ do: 'delete', key: at } as const], failure: [] };
+        await send(this.#runtime, drop).catch(() => undefined);
+      };
+      return { kind: 'first', done, failed };
     }
-    await drop();
     const pair = pairIn(results, at);
     // It ended between the two: the client may try again.
     if (pair === undefined) return { kind: 'running' };
@@ -81,23 +100,54 @@ export class OnceKeys {
     return answer === undefined ? { kind: 'running' } : { kind: 'answered', answer };
   }
 
-  async #done(
-    key: string,
-    revision: number,
-    content: string,
-    answer: KeptAnswer,
-    keptMs: number,
-    drop: () => Promise<void>,
-  ): Promise<void> {
+  /**
+   * Gives a request this answer although it was not carried out. A server that is carrying it out gets false from `done`.
+   * Changes nothing if it is answered already.
+   */
+  async settle(key: string, content: string, answer: KeptAnswer, keptMs: number): Promise<void> {
     const { store, stopped } = this.#runtime;
-    const lease = await store.grantLease(keptMs, stopped);
-    const { succeeded } = await send(this.#runtime, {
+    const at = ONCE + key;
+    for (;;) {
+      const { pairs } = await readRange(store, { key: at }, stopped);
+      const [pair] = pairs;
+      if (pair !== undefined && entryIn(pair).answer !== undefined) return;
+      if (await this.#keep(at, pair?.modRevision ?? 0, { content, answer }, keptMs)) return;
+    }
+  }
+
+  /** `revision`: of the entry that this one replaces; 0 if there is none. */
+  async #keep(key: string, revision: number, entry: Entry, keptMs: number): Promise<boolean> {
+    const { succeeded } = await this.#onLease(keptMs, (lease) => ({
       compare: [{ key, target: 'mod', is: '=', than: revision }],
-      success: [{ do: 'put', key, value: encode({ content, answer }), lease: lease.id }],
+      success: [{ do: 'put', key, value: encode(entry), lease }],
       failure: [],
-    });
-    if (!succeeded) await store.revokeLease(lease.id).catch(() => undefined);
-    await drop();
+    }));
+    return succeeded;
+  }
+
+  /** Writes with a lease of this time, which may be one that others are on. */
+  async #onLease(ttlMs: number, write: (lease: LeaseId) => Transaction): Promise<TransactionResult> {
+    const shared = this.#leaseFor(ttlMs);
+    try {
+      return await send(this.#runtime, write(await shared));
+    } catch (error) {
+      // This machine was asleep for longer than the lease.
+      if (!Failure.is(error, 'not-found')) throw error;
+      if ((await this.#leases.get(ttlMs)?.lease) === (await shared)) this.#leases.delete(ttlMs);
+      return send(this.#runtime, write(await this.#leaseFor(ttlMs)));
+    }
+  }
+
+  #leaseFor(ttlMs: number): Promise<LeaseId> {
+    const { store, clock, stopped } = this.#runtime;
+    const now = clock.monotonic();
+    const known = this.#leases.get(ttlMs);
+    if (known !== undefined && now - known.at < Math.min(SHARED_MS, ttlMs / 4)) return known.lease;
+    if (this.#leases.size >= MOST_LEASES) this.#leases.clear();
+    const lease = store.grantLease(ttlMs, stopped).then(({ id }) => id);
+    lease.catch(() => this.#leases.delete(ttlMs));
+    this.#leases.set(ttlMs, { at: now, lease });
+    return lease;
   }
 }
 

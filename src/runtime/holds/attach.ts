@@ -1,6 +1,6 @@
 /**
- * Makes a detached hold one of this process. It rests on the session from then on, which renews it, and its loss is told to this
- * process:
+ * Makes a detached hold one of this process. It rests on the session from then on, which renews it, and this process hears of its
+ * loss:
  *
  *     a ticket's grant, on a lease of its own ──attach──▶ a hold of this session
  */
@@ -10,7 +10,7 @@ import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
 import { handedOut } from './hand-out.ts';
 import type { Hold } from './public-hold.ts';
 import type { DetachedHold } from './terms.ts';
-import type { Parts } from './together.ts';
+import type { Parts } from './together-write.ts';
 import type { Want } from './wants.ts';
 import { readRange } from '../../store/index.ts';
 import { anchorKey, processOf } from '../layout.ts';
@@ -25,7 +25,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   // Another process has made it its own: two that go on with one ticket would both believe that they hold it.
   if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
   const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
-  // Known here before it is moved: from then on a loss is told to this process.
+  // Known here before it is moved: from then on this process hears of a loss.
   const kept = parts.kept(want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
   const move = { kind: 'extend', holder, id, lease: session.id, from: lease } as AnyCommand;
   const outcome = await outcomeOf(writer, move, runtime.giveUpAt()).catch((error: unknown) => {

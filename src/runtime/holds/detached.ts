@@ -8,7 +8,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { type ProcessIdentity, tieTo } from '../../host/index.ts';
+import { isSameProcess, type ProcessIdentity, tieTo } from '../../host/index.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
 import { NotAcquired } from '../refusal.ts';
@@ -22,18 +22,11 @@ import {
   sharesOneClock,
 } from '../session/session.ts';
 import { mayWait } from '../strategy.ts';
-import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { UpgradeAcquisition, type WaitOptions, type WaitStatus } from './acquisition.ts';
+import type { AnyOutcome } from '../write/pending-command.ts';
+import type { WaitStatus } from './acquisition.ts';
 import type { AnyResource } from './resource.ts';
 import { sessionWithin } from './session-in-time.ts';
-import type {
-  ClaimReleaseOutcome,
-  DetachedHold,
-  DetachedOptions,
-  HoldClaim,
-  ModeOutcome,
-  RenewOutcome,
-} from './terms.ts';
+import type { ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
 
 interface OwnLease {
   readonly name: string;
@@ -47,7 +40,7 @@ export interface Parked {
   readonly status: WaitStatus;
 }
 
-interface Given {
+export interface Given {
   readonly grant: Grant;
   readonly detached: DetachedHold;
 }
@@ -91,15 +84,14 @@ async function acquired(
     if ('status' in answer) return answer;
     const grant = answer;
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
-    const ttlMs =
-      grant.lease === lease.name
-        ? await bound(of, session, grant, { ...lease, askedMs: asked }, tie)
-        : await heldBefore(of, session, grant, lease.leaseId);
-    const { holder, token, id, maxHoldMs } = grant;
-    const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-    const outcome = kind as DetachedHold['outcome'];
-    const end = grant.lease === lease.name ? endOf(of, tie) : endOf(of, await of.tieOf(grant.lease));
-    return { grant, detached: { resource, holder, token, id, outcome, ...times, ...end } };
+    const { holder, token, id } = grant;
+    const told = { resource, holder, token, id, outcome: kind as DetachedHold['outcome'] };
+    if (grant.lease !== lease.name) {
+      return { grant, detached: { ...told, ...(await heldBefore(of, session, grant, lease.leaseId, tie)) } };
+    }
+    const { maxHoldMs } = grant;
+    const ttlMs = await bound(of, session, grant, { ...lease, askedMs: asked }, tie);
+    return { grant, detached: { ...told, ...timesOf({ ttlMs, maxHoldMs }), ...endOf(of, tie) } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
@@ -155,29 +147,66 @@ function endOf({ runtime }: AnyResource, tie: ProcessIdentity | undefined): Pick
   return tie === undefined || runtime.store.endLeaseWith === undefined ? {} : { endsWithPid: tie.pid };
 }
 
-/**
- * The holder had the resource already: renews that hold on its own lease, for its full time. If the process that took it was
- * killed before it could bind the hold by its longest time, that time begins now.
- */
-async function heldBefore(of: AnyResource, session: Session, grant: Grant, leaseId: string): Promise<number> {
-  const ttlMs = await renewedAndLimited(of, session, grant);
-  if (ttlMs === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
-  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
-  return ttlMs;
+/** `maxHoldMs`: from now on. */
+interface Times {
+  readonly ttlMs: number;
+  readonly maxHoldMs?: number | undefined;
 }
 
-/** Undefined if the hold is lost. */
-async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant): Promise<number | undefined> {
-  const renewed = await renew(of, grant);
-  if (!('ttlMs' in renewed)) return undefined;
-  const { holder, id, maxHoldMs } = grant;
-  if (maxHoldMs !== undefined && grant.limit === undefined && renewed.kind === 'refreshed') {
-    const limit = await of.runtime.anchorLease(session, maxHoldMs);
-    of.runtime.presence.forgetLease(limit.name);
-    const outcome = await of.submit({ kind: 'extend', holder, id, limit: limit.name });
-    if (outcome.kind !== 'refreshed') return undefined;
+function timesOf({ ttlMs, maxHoldMs }: Times): Pick<DetachedHold, 'ttlMs' | 'renewWithinMs' | 'maxHoldMs'> {
+  return { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
+}
+
+/**
+ * The holder had the resource already: renews that hold on its own lease, for its full time, and ties it to the process that
+ * this request names. If the process that took it was killed before it could bind the hold by its longest time, that time
+ * begins now.
+ */
+async function heldBefore(
+  of: AnyResource,
+  session: Session,
+  grant: Grant,
+  leaseId: string,
+  tie: ProcessIdentity | undefined,
+): Promise<ReturnType<typeof timesOf> & ReturnType<typeof endOf>> {
+  const before = await of.tieOf(grant.lease);
+  const times = await renewedAndLimited(of, session, grant);
+  if (times === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
+  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
+  // A session ends with its own process, whatever was asked for.
+  if (tie === undefined || isOfSession(grant.lease) || isSameProcess(before, tie)) {
+    return { ...timesOf(times), ...endOf(of, before) };
   }
-  return renewed.ttlMs;
+  const moved = await moveTo(of, grant, times.ttlMs, {}, tie);
+  if (!('ttlMs' in moved)) throw new NotAcquired(of.resource, { kind: 'lost' });
+  return { ...timesOf({ ...times, ttlMs: moved.ttlMs }), ...endOf(of, tie) };
+}
+
+/** Renews a hold, and collects it: until then it has the lease of its ticket. Undefined if the hold is lost. */
+async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant): Promise<Times | undefined> {
+  const { holder, id, maxHoldMs, limit, ttlMs: wantedMs = DETACHED_TTL_MS } = grant;
+  let renewed = await renew(of, grant);
+  if (renewed.kind === 'refreshed' && !isAbout(renewed.ttlMs, wantedMs))
+    renewed = await extend(of, grant, wantedMs, {});
+  if (!('ttlMs' in renewed)) return undefined;
+  const { ttlMs } = renewed;
+  if (limit !== undefined) {
+    const leftMs = await leftOf(of, limit);
+    return leftMs === undefined ? undefined : { ttlMs, maxHoldMs: leftMs };
+  }
+  if (maxHoldMs === undefined || renewed.kind !== 'refreshed') return { ttlMs, maxHoldMs };
+  const made = await of.runtime.anchorLease(session, maxHoldMs);
+  of.runtime.presence.forgetLease(made.name);
+  const outcome = await of.submit({ kind: 'extend', holder, id, limit: made.name });
+  return outcome.kind === 'refreshed' ? { ttlMs, maxHoldMs } : undefined;
+}
+
+/** What is left of a limit, which nobody renews; undefined if it is over. */
+async function leftOf(of: AnyResource, limit: string): Promise<number | undefined> {
+  const { store, stopped } = of.runtime;
+  const id = await of.leaseIdOf(limit);
+  const state = id === undefined ? null : await of.untilAnswered(() => store.leaseState(id, stopped));
+  return state === null ? undefined : Math.round(state.remainingMs);
 }
 
 /**
@@ -187,22 +216,17 @@ async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant
 export async function boundAgain(of: AnyResource, session: Session, grant: Grant): Promise<DetachedHold | undefined> {
   const { clock, store } = of.runtime;
   const sent = sentNow(clock);
-  let ttlMs = await renewedAndLimited(of, session, grant);
-  const { holder, token, id, maxHoldMs, ttlMs: wantedMs = DETACHED_TTL_MS } = grant;
   const end = endOf(of, await of.tieOf(grant.lease));
-  // The ticket has another time than the hold.
-  if (ttlMs !== undefined && !isAbout(ttlMs, wantedMs)) {
-    const moved = await extend(of, { holder, token }, wantedMs, {});
-    ttlMs = 'ttlMs' in moved ? moved.ttlMs : undefined;
-  }
+  const times = await renewedAndLimited(of, session, grant);
   // The answers may have taken so long that the lease has ended by now.
-  if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
-  const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times, ...end };
+  if (times === undefined || hasPassed(clock, sent, times.ttlMs * (1 - MARGIN), isOfOneMachine(store)))
+    return undefined;
+  const { holder, token, id } = grant;
+  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...timesOf(times), ...end };
 }
 
 /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */
-function renewWhileWaiting(
+export function renewWhileWaiting(
   { runtime }: AnyResource,
   { leaseId, ttlMs }: Pick<OwnLease, 'leaseId' | 'ttlMs'>,
   sent: Sent,
@@ -248,11 +272,22 @@ export function refreshed(ttlMs: number): Extract<RenewOutcome, { kind: 'refresh
   return { kind: 'refreshed', ttlMs, renewWithinMs: renewWithinMs(ttlMs) };
 }
 
-export async function extend(
+export function extend(
+  of: AnyResource,
+  claim: HoldClaim,
+  ttlMs: number,
+  limits: { readonly maxHoldMs?: number },
+): Promise<RenewOutcome> {
+  return moveTo(of, claim, ttlMs, limits, undefined);
+}
+
+/** Moves a hold to a lease of another time. `newTie`: the process that it ends with from now on; the same as before, if not given. */
+async function moveTo(
   of: AnyResource,
   claim: HoldClaim,
   ttlMs: number,
   { maxHoldMs }: { readonly maxHoldMs?: number },
+  newTie: ProcessIdentity | undefined,
 ): Promise<RenewOutcome> {
   const asked = { ttlMs, ...(maxHoldMs !== undefined && { maxHoldMs }) };
   const problem = requestProblem(asked, ['ttlMs']);
@@ -263,7 +298,7 @@ export async function extend(
   if (isOfSession(before.hold.lease)) return kept(of, before.hold);
   const { ttlMs: allowed = ttlMs, maxHoldMs: allowedInAll } = before as Partial<typeof asked>;
   const { runtime } = of;
-  const tie = await of.tieOf(before.hold.lease);
+  const tie = newTie ?? (await of.tieOf(before.hold.lease));
   const session = await runtime.ready();
   const lease = await runtime.anchorLease(session, allowed, tie);
   const limit = allowedInAll === undefined ? undefined : await runtime.anchorLease(session, allowedInAll);
@@ -309,50 +344,8 @@ function measureEnd({ runtime, resource }: AnyResource, { id, lease, acquiredAt 
   else if (sharesOneClock(store)) measures.of(resource).held(Math.max(0, clock.now() - acquiredAt));
 }
 
-/** Waits to become the writer, under the session of this process, and keeps the hold alive meanwhile. */
-export async function upgrade(of: AnyResource, claim: HoldClaim, options: WaitOptions): Promise<ModeOutcome> {
-  const { runtime, resource } = of;
-  const { session, options: left } = await sessionWithin(runtime, resource, options);
-  const sent = sentNow(runtime.clock);
-  const found = await of.submit({ kind: 'heartbeat', ...checked(of, claim) });
-  if (found.kind === 'lost') return { kind: 'lost' };
-  if (found.hold === undefined) return { kind: 'not-owner' };
-  if (isOfSession(found.hold.lease)) return { kind: 'attached' };
-  const { holder, id, lease, ttlMs = DETACHED_TTL_MS } = found.hold;
-  const leaseId = await of.leaseIdOf(lease);
-  if (leaseId === undefined) return { kind: 'lost' };
-  const renewing = renewWhileWaiting(of, { leaseId, ttlMs }, sent);
-  const request = runtime.nextId(session);
-  const wait = options.waitMs !== 0;
-  try {
-    const outcome = await new Promise<AnyOutcome>((resolve, reject) => {
-      const command = { kind: 'upgrade', holder, id, request, lease: session.id, wait } as AnyCommand;
-      const deliver = (answer: AnyOutcome): AnyOutcome => answer;
-      const waiting = wait ? left : undefined;
-      new UpgradeAcquisition(runtime, of.anyWriter, command, session.id, waiting, deliver, resolve, reject).ask();
-    });
-    return modeOutcome(of, outcome, 'upgraded');
-  } finally {
-    renewing.cancel();
-  }
-}
-
-export async function downgrade(of: AnyResource, claim: HoldClaim): Promise<ModeOutcome> {
-  const found = await of.submit({ kind: 'heartbeat', ...checked(of, claim) });
-  if (found.hold !== undefined && isOfSession(found.hold.lease)) return { kind: 'attached' };
-  return modeOutcome(of, await of.submit({ kind: 'downgrade', ...checked(of, claim) }), 'downgraded');
-}
-
-/** Throws the refusal of an upgrade, as every wait does that ends without what was asked for. */
-function modeOutcome({ resource }: AnyResource, outcome: AnyOutcome, kind: 'upgraded' | 'downgraded'): ModeOutcome {
-  if (outcome.hold !== undefined) return { kind, token: outcome.hold.token };
-  if (outcome.kind === 'lost') return { kind: 'lost' };
-  if (outcome.kind === 'not-owner' || outcome.kind === 'already-free') return { kind: 'not-owner' };
-  throw new NotAcquired(resource, outcome as never);
-}
-
 /** Takes only these two fields, also of a hold object. Without a token, the claim would match any hold of its holder. */
-function checked({ resource }: AnyResource, { holder, token }: HoldClaim): HoldClaim {
+export function checked({ resource }: AnyResource, { holder, token }: HoldClaim): HoldClaim {
   const problem = requestProblem({ holder, token }, ['holder', 'token']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
   return { holder, token };
@@ -375,6 +368,6 @@ async function endingOf(of: AnyResource, { lease, limit }: Grant, withLimit: boo
 }
 
 /** A lease has the name of its session, or of the request for which it was made. */
-function isOfSession(lease: string): boolean {
+export function isOfSession(lease: string): boolean {
   return processOf(lease) === lease;
 }

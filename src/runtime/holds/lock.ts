@@ -18,7 +18,8 @@ import { ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { HoldLost } from '../refusal.ts';
 import { attemptOf, type LockAttempt } from './attempt.ts';
-import { acquireDetached, downgrade, upgrade } from './detached.ts';
+import type { Given } from './detached.ts';
+import { downgrade, upgrade } from './detached-mode.ts';
 import { LockHold, traceOf } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
 import { refused, requestFields, Resource } from './resource.ts';
@@ -33,15 +34,6 @@ import {
   type SettingsView,
   settingsView,
 } from './terms.ts';
-import {
-  askWithTicket,
-  collect,
-  type Collected,
-  type CollectOptions,
-  type TicketAnswer,
-  type TicketClaim,
-  withdraw,
-} from './tickets.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
@@ -69,8 +61,14 @@ export interface LockView<Meta = Json> extends SettingsView {
   }[];
 }
 
+/**
+ * A detached hold of a lock. `mode`: as it is held. A holder that has the lock exclusively keeps it so, even if it asks to
+ * share it.
+ */
+type LockHeld = DetachedHold & { readonly mode: LockMode };
+
 /** A lock by its name. `Meta`: the type of the metadata that its holders give. */
-export class Lock<Meta = Json> extends NamedResource {
+export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<Meta> & LockOptions<Meta>> {
   readonly #resource: Resource<LockState, LockCommand, LockOutcome, KeptLockHold>;
 
   /** @internal */
@@ -81,7 +79,7 @@ export class Lock<Meta = Json> extends NamedResource {
       name,
       askForLock,
     );
-    super(resource as never);
+    super(resource as never, shownHold);
     this.#resource = resource;
   }
 
@@ -102,42 +100,6 @@ export class Lock<Meta = Json> extends NamedResource {
     refuseUnlessFunction('the work', work);
     const hold = await this.acquire(options);
     return runUnder(hold, work, traceOf(hold));
-  }
-
-  /**
-   * A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. `mode`: the mode in
-   * which it is held. A holder that has the lock exclusively keeps it so, even if it asks to share it.
-   */
-  async acquireDetached(
-    options: DetachedOptions<Meta> & LockOptions<Meta>,
-  ): Promise<DetachedHold & { readonly mode: LockMode }> {
-    return shownHold(await acquireDetached(this.#resource as never, options));
-  }
-
-  /**
-   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
-   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
-   */
-  async askDetached(
-    options: DetachedOptions<Meta> & LockOptions<Meta>,
-  ): Promise<TicketAnswer<DetachedHold & { readonly mode: LockMode }>> {
-    const answer = await askWithTicket(this.#resource as never, options);
-    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
-  }
-
-  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
-  async collect(
-    claim: TicketClaim,
-    options: CollectOptions = {},
-  ): Promise<Collected<DetachedHold & { readonly mode: LockMode }>> {
-    refuseWrongValues(options, COLLECT);
-    const answer = await collect(this.#resource as never, claim, options);
-    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
-  }
-
-  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
-  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
-    return withdraw(this.#resource as never, claim);
   }
 
   /**
@@ -206,17 +168,10 @@ export class Lock<Meta = Json> extends NamedResource {
   };
 }
 
-function shownHold({
-  grant,
-  detached,
-}: {
-  readonly grant: Grant;
-  readonly detached: DetachedHold;
-}): DetachedHold & { readonly mode: LockMode } {
+function shownHold({ grant, detached }: Given): LockHeld {
   return { ...detached, mode: (grant as LockGrant).mode };
 }
 
-const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 const WAIT = { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction };
 
 function askForLock(

@@ -7,7 +7,7 @@ import type { KeptHold, ReleaseOutcome } from './hold.ts';
 import type { KeptLockHold } from './lock.ts';
 import type { KeptSemaphoreHold } from './semaphore.ts';
 
-/** The step that lasts as long as this hold, if somebody listens. */
+/** The step that lasts as long as this hold, if a tracer listens. */
 export let traceOf: (hold: Hold) => Trace | undefined;
 
 /** One grant of a lock or a semaphore, with its token and a signal that aborts when it is lost. */

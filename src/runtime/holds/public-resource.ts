@@ -1,22 +1,38 @@
 /** What locks and semaphores have in common for users: detached holds by claim, force, settings. */
-import type { Settings, Token } from '../../core/index.ts';
+import type { Json, Settings, Token } from '../../core/index.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Coordinated } from '../write/machines.ts';
-import { milliseconds, refuseWrongValues } from '../options.ts';
-import { extend, release, renew } from './detached.ts';
+import { abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
+import { acquireDetached, extend, type Given, release, renew } from './detached.ts';
 import type { KeptHold } from './hold.ts';
 import type { AnyResource, Resource } from './resource.ts';
-import type { Breaking, ClaimReleaseOutcome, HoldClaim, RenewOutcome } from './terms.ts';
+import type { Breaking, ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
+import {
+  askWithTicket,
+  collect,
+  type Collected,
+  type CollectOptions,
+  type TicketAnswer,
+  type TicketClaim,
+  withdraw,
+} from './tickets.ts';
 
 type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>, 'name' | 'break' | 'configure'>;
 
-/** A lock or a semaphore by its name. */
-export abstract class NamedResource {
+const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
+
+/** A lock or a semaphore by its name. `Held`: its detached holds; `Asked`: how they are asked for. */
+export abstract class NamedResource<
+  Held extends DetachedHold = DetachedHold,
+  Asked extends DetachedOptions<unknown> = DetachedOptions<Json>,
+> {
   readonly #of: Any;
+  readonly #shown: (given: Given) => Held;
 
   /** @internal */
-  constructor(of: Any) {
+  constructor(of: Any, shown: (given: Given) => Held) {
     this.#of = of;
+    this.#shown = shown;
   }
 
   /** Its name, such as `main-branch`. */
@@ -27,6 +43,32 @@ export abstract class NamedResource {
   /** Its kind and name, such as `lock/main-branch`. */
   get resource(): string {
     return this.#of.resource;
+  }
+
+  /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
+  async acquireDetached(options: Asked): Promise<Held> {
+    return this.#shown(await acquireDetached(this.#of, options));
+  }
+
+  /**
+   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
+   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
+   */
+  async askDetached(options: Asked): Promise<TicketAnswer<Held>> {
+    const answer = await askWithTicket(this.#of, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: this.#shown(answer.hold) } : answer;
+  }
+
+  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
+  async collect(claim: TicketClaim, options: CollectOptions = {}): Promise<Collected<Held>> {
+    refuseWrongValues(options, COLLECT);
+    const answer = await collect(this.#of, claim, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: this.#shown(answer.hold) } : answer;
+  }
+
+  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
+    return withdraw(this.#of, claim);
   }
 
   /** Renews a detached hold for its full time. A stale hold stays lost. */

@@ -13,7 +13,7 @@ interface Releasable {
 
 /**
  * Runs `work` under a hold, and always releases it; throws `HoldLost` if it was lost meanwhile. `trace`: the step that lasts as
- * long as the hold, if somebody listens.
+ * long as the hold, if a tracer listens.
  */
 export async function runUnder<H extends Releasable, T>(
   held: H,

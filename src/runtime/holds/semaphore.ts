@@ -2,7 +2,6 @@
 import type {
   Drain,
   DrainOutcome,
-  Hold as Grant,
   Json,
   Request,
   Semaphore as SemaphoreState,
@@ -15,9 +14,9 @@ import { Failure, shown } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
-import { abortSignal, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
+import { refuseUnlessFunction } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { acquireDetached } from './detached.ts';
+import type { Given } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
 import { SemaphoreHold, traceOf } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
@@ -31,15 +30,6 @@ import {
   type SettingsView,
   settingsView,
 } from './terms.ts';
-import {
-  askWithTicket,
-  collect,
-  type Collected,
-  type CollectOptions,
-  type TicketAnswer,
-  type TicketClaim,
-  withdraw,
-} from './tickets.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
@@ -96,8 +86,11 @@ export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-dra
 
 type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
 
+/** A detached hold of slots, with their numbers. */
+type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
+
 /** A semaphore by its name: slots that several holders share. `Meta`: the type of the metadata that its holders give. */
-export class Semaphore<Meta = Json> extends NamedResource {
+export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOptions<Meta> & SemaphoreOptions<Meta>> {
   readonly #resource: Slots;
   /** The capacity that this process names; the first acquire sets it in the store. */
   readonly #named: { capacity: number | undefined };
@@ -108,7 +101,7 @@ export class Semaphore<Meta = Json> extends NamedResource {
     const resource: Slots = new Resource(runtime, semaphoreMachine, name, (id, lease, options, wait) =>
       askForSlots(id, lease, options, wait, named.capacity),
     );
-    super(resource as never);
+    super(resource as never, shownHold);
     this.#resource = resource;
     this.#named = named;
   }
@@ -138,39 +131,6 @@ export class Semaphore<Meta = Json> extends NamedResource {
     refuseUnlessFunction('the work', work);
     const hold = await this.acquire(options);
     return runUnder(hold, work, traceOf(hold));
-  }
-
-  /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
-  async acquireDetached(
-    options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
-  ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
-    return shownHold(await acquireDetached(this.#resource as never, options));
-  }
-
-  /**
-   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
-   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
-   */
-  async askDetached(
-    options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
-  ): Promise<TicketAnswer<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }>> {
-    const answer = await askWithTicket(this.#resource as never, options);
-    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
-  }
-
-  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
-  async collect(
-    claim: TicketClaim,
-    options: CollectOptions = {},
-  ): Promise<Collected<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }>> {
-    refuseWrongValues(options, COLLECT);
-    const answer = await collect(this.#resource as never, claim, options);
-    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
-  }
-
-  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
-  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
-    return withdraw(this.#resource as never, claim);
   }
 
   /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
@@ -256,18 +216,10 @@ export class Semaphore<Meta = Json> extends NamedResource {
   };
 }
 
-function shownHold({
-  grant,
-  detached,
-}: {
-  readonly grant: Grant;
-  readonly detached: DetachedHold;
-}): DetachedHold & { readonly weight: number; readonly slots: readonly number[] } {
+function shownHold({ grant, detached }: Given): SlotsHeld {
   const { weight, slots } = grant as SemaphoreGrant;
   return { ...detached, weight, slots: slotNumbers(slots) };
 }
-
-const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 
 function askForSlots(
   id: string,

@@ -108,6 +108,10 @@ export async function collect(
     for (;;) {
       const found = await look(of, claim);
       if (found.kind === 'granted') {
+        // Nobody hears the answer: the grant keeps the lease of its ticket, and is collected later or goes back.
+        if (signal?.aborted === true) {
+          return { kind: 'waiting', ticket: claim.ticket, position: undefined, holders: [] };
+        }
         // A process that went on with this ticket has made the hold its own: it is not handed out twice.
         if (processOf(found.grant.lease) === found.grant.lease) throw new NotAcquired(of.resource, { kind: 'lost' });
         const now = runtime.clock.monotonic();

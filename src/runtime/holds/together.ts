@@ -3,60 +3,21 @@
  * one after another in the order of their names, which is the same for all processes, and handed out only when all are there;
  * if one cannot be had, the others are released.
  */
-import {
-  acquireTogether,
-  type Hold as Grant,
-  type Moment,
-  type NamedStep,
-  type Part,
-  type Step,
-} from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
-import { MOST_OPERATIONS, Operations, type Transaction } from '../../store/index.ts';
-import { resourceKeys, wrongGrant } from '../layout.ts';
 import { type HeldBy, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
-import type { StepFields } from '../tracer.ts';
-import { commitOf } from '../write/commit.ts';
-import { Decision } from '../write/decision.ts';
-import type { Coordinated } from '../write/machines.ts';
-import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-command.ts';
-import { readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
-import { type Intent, type NextStep, send, writeOnce } from '../write/write-once.ts';
-import type { WaitOptions } from './acquisition.ts';
-import { handedOut } from './hand-out.ts';
-import type { KeptHold } from './hold.ts';
+import { writeOnce } from '../write/write-once.ts';
 import { HoldSet } from './hold-set.ts';
-import { merge } from './merged-transaction.ts';
 import type { Hold } from './public-hold.ts';
 import { sessionWithin } from './session-in-time.ts';
-import type { RequestOptions } from './terms.ts';
-import { type AcquireCommand, commandOf, type Piece, piecesOf, type Want } from './wants.ts';
-
-/** How to ask for several resources; `maxHoldMs` and `strategy` are of single ones. */
-export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'strategy'>, WaitOptions {}
-
-/** What `tryAcquireAll` answers: all of them, or why not, resource by resource. */
-export type TogetherAttempt =
-  | { readonly ok: true; readonly kind: 'acquired'; readonly holds: HoldSet }
-  | {
-      readonly ok: false;
-      readonly kind: 'refused';
-      readonly refusals: readonly { readonly resource: string; readonly refusal: Refusal }[];
-    };
-
-/** Makes the hold of a grant, and acquires a single resource: `Signalbox` knows both for each kind. */
-export interface Parts {
-  kept(want: Want, outcome: AnyOutcome, process: string): KeptHold;
-  shown(kept: KeptHold): Hold;
-  acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
-}
-
-/** After this many lost races in a row, waiting in order is the better way. */
-const MOST_RACES = 16;
-/** How many resources one transaction reads, at four reads each. */
-const READ_AT_ONCE = 32;
+import {
+  AskingTogether,
+  type Parts,
+  type Refusals,
+  type TogetherAttempt,
+  type TogetherOptions,
+} from './together-write.ts';
+import { type Piece, piecesOf, type Want } from './wants.ts';
 
 export async function tryTogether(
   runtime: Runtime,
@@ -127,220 +88,6 @@ async function attempt(
   return writeOnce(runtime, asking);
 }
 
-type Views = readonly Snapshot<Coordinated>[];
-
-class AskingTogether implements Intent<Views, TogetherAttempt> {
-  readonly until: number;
-  readonly #runtime: Runtime;
-  readonly #session: Session;
-  readonly #parts: Parts;
-  readonly #pieces: readonly Piece[];
-  readonly #commands: readonly AcquireCommand[];
-  #races = 0;
-  /** Frees stale holds that are too many for one write; the next read waits for it. */
-  #clearing: Promise<unknown> | undefined;
-
-  constructor(
-    runtime: Runtime,
-    session: Session,
-    parts: Parts,
-    pieces: readonly Piece[],
-    options: TogetherOptions & { readonly holder: string },
-  ) {
-    this.until = runtime.giveUpAt();
-    this.#runtime = runtime;
-    this.#session = session;
-    this.#parts = parts;
-    this.#pieces = pieces;
-    const origin = runtime.witness.isOn ? { origin: runtime.witness.origin() } : {};
-    this.#commands = pieces.map((piece) => ({
-      ...commandOf(piece, session, runtime.nextId(session), options),
-      ...origin,
-    }));
-  }
-
-  async read(): Promise<Views> {
-    await this.#clearing;
-    return readAll(this.#runtime, this.#pieces);
-  }
-
-  async #maintained(resource: string): Promise<void> {
-    await outcomeOf(this.#runtime.writerFor(resource), { kind: 'maintain' }, this.until).catch(() => undefined);
-  }
-
-  decide(views: Views): NextStep<Views, TogetherAttempt> {
-    const runtime = this.#runtime;
-    const at = runtime.moment(runtime.revision);
-    const decided = acquireTogether(
-      this.#pieces.map((piece, place) =>
-        partOf(piece, views[place] as Snapshot<Coordinated>, this.#commands[place] as AcquireCommand),
-      ),
-      at,
-    );
-    if (decided.kind === 'invalid') throw new Failure('invalid', decided.problem);
-    if (decided.kind === 'refused') {
-      for (const { name, events } of decided.refusals) runtime.emit(name, events);
-      return refusedWith(
-        decided.refusals.map(({ name, outcome }) => ({ resource: name, refusal: outcome as unknown as Refusal })),
-      );
-    }
-    const forsaken = restingOnNothing(runtime, decided.steps, this.#commands);
-    if (forsaken.length > 0) return refusedWith(forsaken);
-    if (this.#races++ === MOST_RACES) {
-      return refusedWith(
-        this.#pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy' as const, holders: [] } })),
-      );
-    }
-    if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
-    const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
-    const transaction = merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps, at)));
-    if (Math.max(transaction.compare.length, transaction.success.length) > MOST_OPERATIONS) {
-      // Frees the stale holds first, one resource at a time; then the transaction has room.
-      const stale = [...steps].filter(([, { losses }]) => losses.length > 0);
-      this.#clearing = Promise.all(stale.map(([resource]) => this.#maintained(resource)));
-      return { kind: 'look' };
-    }
-    return {
-      kind: 'write',
-      transaction,
-      // Each part of it has its entry already: see `commitOf`.
-      deeds: [],
-      landed: () => {
-        for (const [resource, step] of steps) {
-          for (const answer of step.answers) runtime.answer(resource, answer);
-          for (const loss of step.losses) runtime.lose(loss);
-        }
-        return this.#granted(new Map([...steps].map(([resource, { outcome }]) => [resource, outcome as AnyOutcome])));
-      },
-    };
-  }
-
-  #transaction(
-    piece: Piece,
-    place: number,
-    views: Views,
-    steps: ReadonlyMap<string, NamedStep['step']>,
-    at: Moment,
-  ): Transaction {
-    const view = views[place] as Snapshot<Coordinated>;
-    const step = steps.get(piece.resource);
-    if (step === undefined) throw new TypeError(`no step for ${piece.resource}`);
-    const { witness } = this.#runtime;
-    const decision = new Decision(view.state, at, witness.isOn);
-    if (step.state === view.state) {
-      decision.restsOnRecord = true;
-    } else {
-      const command = this.#commands[place] as AcquireCommand;
-      decision.take(step as Step<Coordinated, AnyOutcome>, command);
-      decision.newcomers = [command];
-    }
-    const { isClosed } = piece.machine;
-    const keys = resourceKeys(piece.machine.kind, piece.name);
-    const commit = commitOf(keys, view, decision, this.#runtime.sender, witness, isClosed(decision.state), undefined);
-    if (commit === undefined) throw new TypeError('the whole queue was read');
-    return commit.transaction;
-  }
-
-  /** Finds the grants of an earlier attempt: one transaction made them, so either all are there, or none is. */
-  found(views: Views): TogetherAttempt | Promise<TogetherAttempt> | undefined {
-    const outcomes = new Map<string, AnyOutcome>();
-    let isThere = false;
-    for (const [place, { resource }] of this.#pieces.entries()) {
-      const { id, holder } = this.#commands[place] as AcquireCommand;
-      const holds = (views[place] as Snapshot<Coordinated>).state.record.holds as readonly Grant[];
-      const own = holds.find((hold) => hold.id === id);
-      const grown = holds.find((hold) => by(hold) === id);
-      if (own !== undefined || grown !== undefined) isThere = true;
-      const hold = own ?? grown ?? holds.find((held) => held.holder === holder);
-      const isLock = resource.startsWith('lock/');
-      const kind =
-        own !== undefined
-          ? 'acquired'
-          : grown !== undefined
-            ? isLock
-              ? 'upgraded'
-              : 'increased'
-            : isLock
-              ? 'extended'
-              : 'already-held';
-      if (hold !== undefined) outcomes.set(resource, { kind, hold });
-    }
-    return isThere && outcomes.size === this.#pieces.length ? this.#granted(outcomes) : undefined;
-  }
-
-  readonly fence = (done: () => void, failed: (error: unknown) => void): void => this.#runtime.fence(done, failed);
-
-  gone(): void {
-    this.#session.end('expired');
-  }
-
-  /** Gives back what may have been granted, as soon as the store is there again. */
-  abandoned(doubt: Failure): Failure {
-    this.#giveBack();
-    return doubt;
-  }
-
-  #giveBack(): void {
-    for (const [place, { resource }] of this.#pieces.entries()) {
-      const { id } = this.#commands[place] as AcquireCommand;
-      this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'cancel', id }));
-    }
-  }
-
-  async #granted(outcomes: ReadonlyMap<string, AnyOutcome>): Promise<TogetherAttempt> {
-    const runtime = this.#runtime;
-    if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
-    const grants = [...outcomes.values()].flatMap(({ hold }) => (hold === undefined ? [] : [hold]));
-    if (grants.some(({ id, token }) => runtime.holdings.wasLostEarly(id, token))) {
-      // One of the grants was lost before its answer arrived: the others go back.
-      this.#giveBack();
-      throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
-    }
-    for (const [place, { resource }] of this.#pieces.entries()) {
-      const { hold } = outcomes.get(resource) as AnyOutcome;
-      const fault = hold && wrongGrant(resource, this.#commands[place] as AcquireCommand, hold);
-      if (fault === undefined) continue;
-      this.#giveBack();
-      throw fault;
-    }
-    const kept = this.#pieces.map(({ want, resource }) =>
-      this.#parts.kept(want, outcomes.get(resource) as AnyOutcome, this.#session.id),
-    );
-    const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
-    try {
-      await Promise.all(kept.map(async (hold) => handedOut(runtime, hold)));
-      // Their limits took time to set, and the first may be over before the last is there.
-      holds.check();
-    } catch (error) {
-      await holds.release().catch(() => undefined);
-      throw error;
-    }
-    const tookMs = runtime.clock.monotonic() - (this.until - runtime.options.requestTimeoutMs);
-    for (const { resource } of this.#pieces) {
-      const { kind, from } = outcomes.get(resource) as AnyOutcome & { readonly from?: readonly Grant[] };
-      runtime.measures.of(resource).acquired(tookMs);
-      if (kind === 'reclaimed') runtime.measures.of(resource).claimedStale(from?.length ?? 1);
-    }
-    for (const hold of kept) {
-      if (!hold.isReentry) hold.trace = runtime.measures.tracer?.begin('hold', tracedAs(hold));
-    }
-    return { ok: true, kind: 'acquired', holds };
-  }
-}
-
-function tracedAs({ resource, holder, token }: KeptHold): StepFields {
-  return { resource, holder, token };
-}
-
-/** The request that upgraded or enlarged this hold, if one did. */
-function by(hold: Grant): string | undefined {
-  const { upgradedBy, grown } = hold as Grant & {
-    readonly upgradedBy?: string;
-    readonly grown?: { readonly by: string };
-  };
-  return upgradedBy ?? grown?.by;
-}
-
 /** Not for a call that goes on to wait: each of its waits is counted by itself. */
 function measureRefusals(runtime: Runtime, refusals: Refusals): void {
   for (const { resource, refusal } of refusals) {
@@ -350,56 +97,8 @@ function measureRefusals(runtime: Runtime, refusals: Refusals): void {
   }
 }
 
-type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];
-
-function refusedWith(refusals: Refusals): NextStep<Views, TogetherAttempt> {
-  return { kind: 'answer', answer: { ok: false, kind: 'refused', refusals } };
-}
-
-/** Refuses the re-entries into a hold of this process that has ended here, and is still in the record. */
-function restingOnNothing(
-  runtime: Runtime,
-  steps: readonly NamedStep[],
-  commands: readonly AcquireCommand[],
-): Refusals {
-  return steps.flatMap(({ name, step }) => {
-    const { hold } = step.outcome as AnyOutcome;
-    if (hold === undefined || commands.some(({ id }) => id === hold.id) || !runtime.isForsaken(hold)) return [];
-    const holders = [hold] as never;
-    const refusal: Refusal = name.startsWith('lock/') ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders };
-    return [{ resource: name, refusal }];
-  });
-}
-
 /** Names the holders that were in the way at first: no request waits for all of them at once. */
 function timedOut(all: string, waitedMs: number, refusals: Refusals): NotAcquired {
   const holders = refusals.flatMap(({ refusal }): readonly HeldBy[] => ('holders' in refusal ? refusal.holders : []));
   return new NotAcquired(all, { kind: 'timed-out', waitedMs, holders });
-}
-
-function sessionLost(pieces: readonly Piece[]): NotAcquired {
-  return new NotAcquired(pieces.map(({ resource }) => resource).join(', '), { kind: 'session-lost' });
-}
-
-function partOf(piece: Piece, view: Snapshot<Coordinated>, command: AcquireCommand): Part {
-  return { name: piece.resource, state: view.state, command } as unknown as Part;
-}
-
-async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<readonly Snapshot<Coordinated>[]> {
-  const views: Snapshot<Coordinated>[] = [];
-  // Each transaction reads some of them, at another revision: the write compares what was decided on them.
-  while (views.length < pieces.length) {
-    const some = pieces.slice(views.length, views.length + READ_AT_ONCE);
-    const look = new Operations();
-    const reads = some.map(({ machine, name }) =>
-      readSnapshot(look, resourceKeys(machine.kind, name), runtime.witness.isOn, true),
-    );
-    const { results, revision } = await send(runtime, look.always());
-    for (const [place, read] of reads.entries()) {
-      const { machine } = some[place] as Piece;
-      const view = snapshotFrom(machine, read, results, revision) as Snapshot<Coordinated>;
-      views.push({ ...view, chain: { ...view.chain, asOf: revision } });
-    }
-  }
-  return views;
 }

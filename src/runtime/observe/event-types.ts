@@ -227,6 +227,16 @@ export interface WitnessTrimmedEvent extends EventFields<'witness:trimmed'> {
   readonly checkpoint: number;
 }
 
+/** The record of the witness could not be anchored or archived; it is tried again later. `resource` is `witness/size`. */
+export interface WitnessFailedEvent extends EventFields<'witness:failed'> {
+  /** What failed. A record that cannot be archived is not trimmed. */
+  readonly step: 'anchor' | 'archive';
+  /** Why, in a sentence. */
+  readonly why: string;
+  /** The checkpoint that was made for it. */
+  readonly checkpoint: number;
+}
+
 /** Maintenance found a part of the record that does not verify, and left it unsealed. `resource` is `witness/size`. */
 export interface WitnessDamagedEvent extends EventFields<'witness:damaged'> {
   /** The chain that is damaged; empty if it is not one chain. */
@@ -266,6 +276,7 @@ export type SignalboxEvent =
   | GuardEvent
   | WitnessFillingEvent
   | WitnessTrimmedEvent
+  | WitnessFailedEvent
   | WitnessDamagedEvent
   | ResyncEvent;
 

@@ -20,7 +20,7 @@ import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { HoldSet } from '../holds/hold-set.ts';
-import type { TogetherAttempt, TogetherOptions } from '../holds/together.ts';
+import type { TogetherAttempt, TogetherOptions } from '../holds/together-write.ts';
 import type { Want } from '../holds/wants.ts';
 import type { RunSpec } from './run-spec.ts';
 import type { PipelineFeed } from './feed.ts';

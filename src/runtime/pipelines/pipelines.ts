@@ -235,7 +235,7 @@ export class Pipelines {
 
   /**
    * The driver ends the command; if there is no driver any more, this process does. The pipeline may also be over and removed
-   * before this process looks, and another one started under its id: that one is left alone.
+   * before this process looks, and another one started under its id, which is left alone.
    */
   async #cancelled(
     { id, startedAt }: PipelineRecord,

@@ -102,7 +102,7 @@ export class Presence {
 
   /**
    * Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. `tie`: the
-   * process with which it ends. The anchor names it too, so that a process that moves the hold to another lease ties that one.
+   * process with which it ends. The anchor names it too, so that a process that moves the hold to another lease ties the new lease to it.
    */
   async anchorLease(
     name: string,

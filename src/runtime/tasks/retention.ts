@@ -79,6 +79,17 @@ export class TaskRetention {
     return { keepMs, keepMost };
   }
 
+  /** The settings as they are saved: nothing if they are those that every store begins with. */
+  async changed(): Promise<{ readonly retention?: Retention }> {
+    const retention = await this.settings();
+    return isDefault(retention) ? {} : { retention };
+  }
+
+  /** A load keeps a setting that was made in this store. */
+  async configureUnlessChanged(loaded: Retention): Promise<void> {
+    if (isDefault(await this.settings())) await this.configure(loaded);
+  }
+
   /** For all processes that use this store. Tasks that have ended already are kept as was said before. */
   configure(change: Partial<Retention>): Promise<Retention> {
     // Harmless to repeat: the second time it changes nothing.
@@ -179,6 +190,10 @@ export class TaskRetention {
     );
     return succeeded;
   }
+}
+
+function isDefault({ keepMs, keepMost }: Retention): boolean {
+  return keepMs === DEFAULT_RETENTION.keepMs && keepMost === DEFAULT_RETENTION.keepMost;
 }
 
 /** The revision at which it ended. */

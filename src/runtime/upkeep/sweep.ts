@@ -55,7 +55,7 @@ export interface SweptHold {
   readonly holder: string;
   /** The token of its grant. */
   readonly token: Token;
-  /** Not where a person has to decide (`onStale: 'alert'`), nor by one who only warns. */
+  /** False where a person has to decide (`onStale: 'alert'`), and where maintenance only warns. */
   readonly isFreed: boolean;
 }
 

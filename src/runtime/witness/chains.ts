@@ -5,6 +5,7 @@ import {
   always,
   type KeyRange,
   type KeyValue,
+  Operations,
   prefixed,
   type Read,
   readPages,
@@ -66,9 +67,45 @@ function named(read: () => readonly [string, Head | undefined]): readonly [strin
   }
 }
 
-/** The entries of one chain, or of all, chain by chain and each in order. */
-export async function* entriesIn(runtime: Runtime, resource?: string): AsyncGenerator<WitnessEntry, void> {
-  for await (const pair of pairsIn(runtime, entryRange(resource))) yield entryIn(pair);
+/** The entries of one chain, or of all, chain by chain and each in order; those behind `after`, if that is given. */
+export async function* entriesIn(
+  runtime: Runtime,
+  resource?: string,
+  after?: Place,
+): AsyncGenerator<WitnessEntry, void> {
+  const range = entryRange(resource);
+  if (after === undefined) for await (const pair of pairsIn(runtime, range)) yield entryIn(pair);
+  else for await (const pair of pairsAfter(runtime, after, range)) yield entryIn(pair);
+}
+
+/** An entry, by its chain and its number. */
+export type Place = Pick<WitnessEntry, 'resource' | 'seq'>;
+
+/** Throws `compacted` if something went that comes after `place`. */
+async function* pairsAfter(
+  runtime: Runtime,
+  { resource, seq }: Place,
+  range: KeyRange,
+): AsyncGenerator<KeyValue, void> {
+  const path = chainPath(resource);
+  const own = entryKey(path, seq);
+  const looks = new Operations();
+  const mark = looks.read({ key: TRIMMED + path });
+  const page = looks.read({ key: own, end: range.end, limit: PAGE });
+  const { results } = await runtime.store.transaction(looks.always(), runtime.stopped);
+  const { pairs, more } = page.in(results);
+  const [marked] = mark.in(results).pairs;
+  const trimmed = marked === undefined ? 0 : (headIn(marked, true)?.seq ?? 0);
+  // Behind the last that was trimmed, or an entry that is still there, nothing is missing.
+  if (pairs[0]?.key !== own && trimmed !== seq)
+    throw new Failure(
+      'compacted',
+      trimmed > seq
+        ? `the entries of ${resource} were trimmed up to ${trimmed}, so those after ${seq} are not all there: read from the beginning`
+        : `entry ${seq} of ${resource} is not there; its chain was dropped, or has begun anew: read from the beginning`,
+    );
+  for (const pair of pairs) if (pair.key !== own) yield pair;
+  if (more) yield* pairsIn(runtime, { key: `${pairs.at(-1)?.key}\0`, end: range.end });
 }
 
 export function entryRange(resource?: string): KeyRange {
@@ -99,7 +136,7 @@ export async function* entriesOf(runtime: Runtime, stretches: readonly Stretch[]
 }
 
 /** The chain and the number that the key of an entry names; undefined if it names none. */
-export function placeOf(key: string): { readonly resource: string; readonly seq: number } | undefined {
+export function placeOf(key: string): Place | undefined {
   const slash = key.lastIndexOf('/');
   try {
     return { resource: resourceOfChain(key.slice(0, slash), ENTRIES), seq: Number(key.slice(slash + 1)) };

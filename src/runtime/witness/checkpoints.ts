@@ -36,35 +36,47 @@ export interface Sealed {
   readonly isSigned: boolean;
   /** What all checkpoints take together. */
   readonly bytes: number;
+  /** What one of the entries that it covers takes on average; 0 if that is not known. */
+  readonly entryBytes: number;
   readonly mod: Revision;
 }
 
 const keyOf = (number: number): string => CHECKPOINTS + String(number).padStart(12, '0');
 
+export interface StoredCheckpoint {
+  readonly checkpoint: Checkpoint;
+  readonly mod: Revision;
+}
+
 /** From the oldest to the newest. */
-export async function readCheckpoints(
+export async function storedCheckpoints(
   runtime: Runtime,
   range: KeyRange = prefixed(CHECKPOINTS),
-): Promise<readonly Checkpoint[]> {
+): Promise<readonly StoredCheckpoint[]> {
   const found = new Map<string, KeyValue>();
   for await (const pair of pairsIn(runtime, range)) found.set(pair.key, pair);
-  const checkpoints: Checkpoint[] = [];
+  const checkpoints: StoredCheckpoint[] = [];
   for (const [key, pair] of found) {
-    if (key.indexOf('/', CHECKPOINTS.length) < 0) checkpoints.push(checkpointIn(pair, found));
+    if (key.indexOf('/', CHECKPOINTS.length) >= 0) continue;
+    checkpoints.push({ checkpoint: checkpointIn(pair, found), mod: pair.modRevision });
   }
   return checkpoints;
 }
 
+export async function readCheckpoints(runtime: Runtime): Promise<readonly Checkpoint[]> {
+  return (await storedCheckpoints(runtime)).map(({ checkpoint }) => checkpoint);
+}
+
 export async function readCheckpoint(runtime: Runtime, number: number): Promise<Checkpoint | undefined> {
-  return (await readCheckpoints(runtime, { key: keyOf(number), end: keyOf(number + 1) }))[0];
+  return (await storedCheckpoints(runtime, { key: keyOf(number), end: keyOf(number + 1) }))[0]?.checkpoint;
 }
 
 export async function readSealed(runtime: Runtime): Promise<Sealed> {
   const { pairs } = await readRange(runtime.store, { key: SEALED }, runtime.stopped);
   const [pair] = pairs;
-  if (pair === undefined) return { number: 0, hash: '', time: 0, isSigned: false, bytes: 0, mod: 0 };
+  if (pair === undefined) return { number: 0, hash: '', time: 0, isSigned: false, bytes: 0, entryBytes: 0, mod: 0 };
   const document = decode<unknown>(pair);
-  const { number, hash, time, isSigned, bytes } = isObject(document) ? document : {};
+  const { number, hash, time, isSigned, bytes, entryBytes } = isObject(document) ? document : {};
   if (!isCount(number) || typeof hash !== 'string' || typeof time !== 'number')
     throw corrupt(SEALED, 'it names no checkpoint');
   return {
@@ -73,6 +85,7 @@ export async function readSealed(runtime: Runtime): Promise<Sealed> {
     time,
     isSigned: isSigned === true,
     bytes: Number(bytes) || 0,
+    entryBytes: Number(entryBytes) || 0,
     mod: pair.modRevision,
   };
 }
@@ -103,6 +116,7 @@ export async function writeCheckpoint(
   runtime: Runtime,
   checkpoint: Checkpoint,
   before: Sealed,
+  entryBytes: number,
   trims: Revision,
 ): Promise<boolean> {
   const { number, hash, time, signature } = checkpoint;
@@ -116,7 +130,8 @@ export async function writeCheckpoint(
     await send(runtime, always([{ do: 'put', key: partKey(key, attempt, part), value: slice }]));
   }
   if (parts > 0) value = encode({ parts, attempt });
-  const newest = { number, hash, time, isSigned: signature !== undefined, bytes: before.bytes + text.length };
+  const bytes = before.bytes + text.length;
+  const newest = { number, hash, time, isSigned: signature !== undefined, bytes, entryBytes };
   const { succeeded } = await send(runtime, {
     compare: [
       { key: SEALED, target: 'mod', is: '=', than: before.mod },
@@ -135,11 +150,18 @@ export async function writeCheckpoint(
 /** Deletes the checkpoints before `first`, and the heads of those before `newest`: what these covered has been trimmed. */
 export async function forgetCheckpoints(runtime: Runtime, first: number, newest: number): Promise<void> {
   await take(runtime, { do: 'delete', key: CHECKPOINTS, end: keyOf(first) });
-  for (const { heads, ...checkpoint } of await readCheckpoints(runtime, { key: keyOf(first), end: keyOf(newest) })) {
+  for (const { checkpoint, mod } of await storedCheckpoints(runtime, { key: keyOf(first), end: keyOf(newest) })) {
+    const { heads, ...rest } = checkpoint;
     if (heads === undefined) continue;
     const key = keyOf(checkpoint.number);
-    const put: Operation = { do: 'put', key, value: Value.text(canonical(checkpoint)) };
-    await take(runtime, put, { do: 'delete', ...prefixed(`${key}/`) });
+    // Another trim may have deleted it since, and must not find it again.
+    await take(runtime, {
+      ...{ do: 'transaction', compare: [{ key, target: 'mod', is: '=', than: mod }], failure: [] },
+      success: [
+        { do: 'put', key, value: Value.text(canonical(rest)) },
+        { do: 'delete', ...prefixed(`${key}/`) },
+      ],
+    });
   }
   const { mod, ...sealed } = await readSealed(runtime);
   if (sealed.number !== newest) return;

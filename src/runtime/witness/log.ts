@@ -23,15 +23,8 @@ import { said } from '../write/witnessed.ts';
 import { sendWitnessed } from '../write/write-once.ts';
 import { entriesIn, entryIn, pairsIn } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
-import {
-  configureRetention,
-  RETENTION,
-  retentionOf,
-  sizeOf,
-  trim,
-  type WitnessRetention,
-  type WitnessSize,
-} from './retention.ts';
+import { configureRetention, RETENTION, retentionOf, trim, type WitnessRetention } from './retention.ts';
+import { sizeOf, type WitnessSize } from './size.ts';
 
 /** An entry of the user's own. */
 export interface OwnEntry {
@@ -117,11 +110,19 @@ export class WitnessLog {
     return made as unknown as WitnessEntry;
   }
 
-  /** The entries that fit, chain by chain, each chain in order. */
-  async *entries(filter: WitnessFilter = {}): AsyncGenerator<WitnessEntry, void> {
+  /**
+   * The entries that fit, chain by chain, each chain in order. `after` goes on behind an entry that was read before; throws
+   * `compacted`, and says up to where the chain was trimmed, if entries went that come after it.
+   */
+  async *entries(
+    filter: WitnessFilter = {},
+    options: { readonly after?: Pick<WitnessEntry, 'resource' | 'seq'> } = {},
+  ): AsyncGenerator<WitnessEntry, void> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(filter, FILTER);
-    for await (const entry of entriesIn(this.#runtime, chainOf(filter))) if (fits(entry, filter)) yield entry;
+    refuseWrongValues(options, { after: anything });
+    const { after } = options;
+    for await (const entry of entriesIn(this.#runtime, chainOf(filter), after)) if (fits(entry, filter)) yield entry;
   }
 
   /** The entries that fit from now on, in the order of their writes; ends when `signal` aborts or the signalbox is closed. */

@@ -4,16 +4,8 @@
  */
 import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
-import {
-  always,
-  type Compare,
-  type Operation,
-  Operations,
-  prefixed,
-  readRange,
-  type Revision,
-} from '../../store/index.ts';
-import { chainPath, ENTRIES, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
+import { always, type Compare, type Operation, Operations, readRange, type Revision } from '../../store/index.ts';
+import { chainPath, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject } from '../stored.ts';
@@ -43,27 +35,13 @@ export interface RecordKeeping {
   readonly archive?: (lines: AsyncIterable<string>, checkpoint: Checkpoint) => Promise<void>;
 }
 
-/** How large the record is. */
-export interface WitnessSize {
-  /** How many entries the store has. */
-  readonly entries: number;
-  /** About how many bytes they and the checkpoints take, with their keys. */
-  readonly bytes: number;
-  /** The part of what may be kept: 1 is full. */
-  readonly filled: number;
-}
-
 /** A tenth of the 2 GiB that an etcd may have unless it is told otherwise. */
 const DEFAULTS: WitnessRetention = { mostBytes: 200 * 1024 * 1024, mostEntries: 500_000, checkpointMs: 3_600_000 };
-/** From here on it warns. */
-export const WARNED_AT = 0.8;
 /** How many checkpoints stay. */
 const KEPT_CHECKPOINTS = 16;
 /** Chains that one transaction trims, and entries of each. */
 const AT_ONCE = 20;
 const ENTRIES_AT_ONCE = 1000;
-/** How many entries are looked at to estimate the size of all. */
-const SAMPLE = 100;
 
 export const RETENTION: Readonly<Record<keyof WitnessRetention, Accepted>> = {
   mostBytes: wholeNumber,
@@ -129,18 +107,6 @@ export async function configureRetention(
   });
 }
 
-/** Counts the entries, and estimates their bytes from some of them. */
-export async function sizeOf(runtime: Runtime, limits: WitnessRetention): Promise<WitnessSize> {
-  const { store, stopped } = runtime;
-  const range = prefixed(ENTRIES);
-  const { count: entries } = await readRange(store, { ...range, countOnly: true }, stopped);
-  const { pairs } = await readRange(store, { ...range, limit: SAMPLE }, stopped);
-  const sampled = pairs.reduce((sum, { key, value }) => sum + key.length + value.text.length, 0);
-  const ofEntries = pairs.length === 0 ? 0 : Math.round((sampled / pairs.length) * entries);
-  const bytes = ofEntries + (await readSealed(runtime)).bytes;
-  return { entries, bytes, filled: Math.max(bytes / limits.mostBytes, entries / limits.mostEntries) };
-}
-
 /** Deletes what this checkpoint covers, and gives the number of entries that went. Without a number: the newest. */
 export async function trim(runtime: Runtime, upTo?: number): Promise<number> {
   const sealed = await readSealed(runtime);
@@ -164,21 +130,35 @@ export async function trim(runtime: Runtime, upTo?: number): Promise<number> {
 }
 
 /** Brings a long chain near to its head, step by step: one transaction of so many entries would hold up all other writers. */
-async function trimLongChain(runtime: Runtime, { resource, seq }: CoveredHead): Promise<number> {
+async function trimLongChain(runtime: Runtime, head: CoveredHead): Promise<number> {
+  const { resource, seq, hash } = head;
   // Short chains need no look.
   if (seq <= ENTRIES_AT_ONCE) return 0;
-  const { pairs } = await readRange(runtime.store, { key: TRIMMED + chainPath(resource) }, runtime.stopped);
+  const path = chainPath(resource);
+  const looks = new Operations();
+  const marked = looks.read({ key: TRIMMED + path });
+  const covered = looks.read({ key: entryKey(path, seq) });
+  const { results } = await runtime.store.transaction(looks.always(), runtime.stopped);
+  const [last] = covered.in(results).pairs;
+  // Without the entry that the checkpoint names, nothing says that this is the chain which it covers.
+  if (last === undefined || entryIn(last).hash !== hash) return 0;
+  const [mark] = marked.in(results).pairs;
+  const isThere: Compare = { key: last.key, target: 'mod', is: '=', than: last.modRevision };
   let trimmed = 0;
-  let at = (pairs[0] === undefined ? 0 : (headIn(pairs[0], true)?.seq ?? 0)) + ENTRIES_AT_ONCE;
+  let at = (mark === undefined ? 0 : (headIn(mark, true)?.seq ?? 0)) + ENTRIES_AT_ONCE;
   for (; at < seq; at += ENTRIES_AT_ONCE) {
     const entry = await readEntry(runtime, resource, at);
-    if (entry !== undefined) trimmed += await trimChains(runtime, [{ resource, seq: at, hash: entry.hash }]);
+    if (entry !== undefined) trimmed += await trimChains(runtime, [{ resource, seq: at, hash: entry.hash }], [isThere]);
   }
   return trimmed;
 }
 
-/** Deletes the entries of these chains up to their heads. */
-async function trimChains(runtime: Runtime, heads: readonly CoveredHead[]): Promise<number> {
+/** Deletes the entries of these chains up to their heads, if `also` holds. */
+async function trimChains(
+  runtime: Runtime,
+  heads: readonly CoveredHead[],
+  also: readonly Compare[] = [],
+): Promise<number> {
   const looks = new Operations();
   const found = heads.map(({ resource, seq }) => {
     const path = chainPath(resource);
@@ -197,6 +177,7 @@ async function trimChains(runtime: Runtime, heads: readonly CoveredHead[]): Prom
       compare: [
         { key, target: 'mod', is: '=', than: marked },
         { key: last.key, target: 'mod', is: '=', than: last.modRevision },
+        ...also,
       ],
       success: [
         { do: 'delete', key: entryKey(path, 0), end: entryKey(path, seq + 1) },

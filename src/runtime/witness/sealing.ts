@@ -42,10 +42,10 @@ export async function checkpoint(runtime: Runtime, { sign, skip }: Sealing = {})
     const before = await readSealed(runtime);
     const last = before.number === 0 ? undefined : await readCheckpoint(runtime, before.number);
     if (last === undefined && before.number > 0) throw corrupt(`checkpoint ${before.number}`, 'it is not there');
-    const { heads, finding } = await newHeads(runtime, last, skipped);
+    const { heads, entryBytes, finding } = await newHeads(runtime, last, before.entryBytes, skipped);
     if (finding === undefined) {
       const made = nextCheckpoint(last, heads, Math.round(runtime.clock.now()), sha256, sign);
-      if (await writeCheckpoint(runtime, made, before, trims.mod)) return made;
+      if (await writeCheckpoint(runtime, made, before, entryBytes, trims.mod)) return made;
       continue;
     }
     // Another process has sealed or trimmed the record between the reads: nothing needs to be wrong.
@@ -64,12 +64,13 @@ function notSealed({ kind, resource, seq, why }: Finding): Failure {
   );
 }
 
-/** The heads for the next checkpoint, or what is wrong with what it would cover. */
+/** The heads for the next checkpoint and what an entry takes on average, or what is wrong with what it would cover. */
 async function newHeads(
   runtime: Runtime,
   last: Checkpoint | undefined,
+  meanBefore: number,
   skipped: ReadonlySet<string>,
-): Promise<{ readonly heads: readonly CoveredHead[]; readonly finding?: Finding }> {
+): Promise<{ readonly heads: readonly CoveredHead[]; readonly entryBytes: number; readonly finding?: Finding }> {
   const covered = new Map((last?.heads ?? []).map((head) => [head.resource, head]));
   const ends = await readHeads(runtime);
   const chains = [...ends.values()]
@@ -78,22 +79,25 @@ async function newHeads(
   const grown = chains.filter(({ head, start }) => head.seq > start.seq);
   const hashes = new Map<string, string[]>();
   const verifier = new Verifier({ digest: sha256 });
-  // What was covered counts as trimmed here: the entries after it must follow it.
-  const trusted = [...covered.values()].filter(({ resource, closed }) => !skipped.has(resource) && closed !== true);
+  // What was covered counts as trimmed here: the entries after it must follow it. A chain that was closed has perhaps not been
+  // dropped since, and its last entry is still vouched for.
+  const trusted = [...covered.values()].filter(({ resource }) => !skipped.has(resource));
   if (last !== undefined) verifier.checkpoint(nextCheckpoint(undefined, trusted, 0, sha256));
   const stretches = grown.map(({ head, start }) => ({ resource: head.resource, after: start.seq, last: head.seq }));
   let entries = 0;
+  let bytes = 0;
   for await (const pair of entriesOf(runtime, stretches)) {
     const entry = verifyEntry(verifier, pair);
     if (entry === undefined) break;
     entries += 1;
+    bytes += pair.key.length + pair.value.text.length;
     const since = hashes.get(entry.resource);
     if (since === undefined) hashes.set(entry.resource, [entry.hash]);
     else since.push(entry.hash);
   }
   verifier.end(endOf(chains, entries, last === undefined ? undefined : trusted));
   const { finding } = verifier.finish();
-  if (finding !== undefined) return { heads: [], finding };
+  if (finding !== undefined) return { heads: [], entryBytes: 0, finding };
   const closing = await closable(
     runtime,
     chains.flatMap(({ head }) => (head.trimmed?.seq === head.seq ? [head] : [])),
@@ -103,7 +107,10 @@ async function newHeads(
     return closing.has(head.resource) ? { ...whole, closed: true } : whole;
   });
   const kept = [...covered.values()].filter(({ resource }) => skipped.has(resource));
-  return { heads: [...heads, ...kept.map(({ resource, seq, hash }) => ({ resource, seq, hash }))] };
+  const covering = chains.reduce((sum, { head, start }) => sum + start.seq - (head.trimmed?.seq ?? 0), 0);
+  const known = meanBefore === 0 ? 0 : covering;
+  const entryBytes = Math.round((known * meanBefore + bytes) / Math.max(1, known + entries));
+  return { entryBytes, heads: [...heads, ...kept.map(({ from: _from, tree: _tree, ...head }) => head)] };
 }
 
 interface Chain {

@@ -4,17 +4,17 @@
  */
 import type { Checkpoint, Finding } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
-import { readRange } from '../../store/index.ts';
-import { anchorKey, encode, RECORD_KEEPER, stateKey } from '../layout.ts';
+import { readRange, type Revision } from '../../store/index.ts';
+import { anchorKey, encode, RECORD_KEEPER } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { takeRole } from '../session/role.ts';
 import { send } from '../write/write-once.ts';
 import { readHeads } from './chains.ts';
 import { readCheckpoint, readSealed, type Sealed } from './checkpoints.ts';
 import { exportLines } from './proving.ts';
-import { type RecordKeeping, retentionOf, sizeOf, trim, WARNED_AT, type WitnessRetention } from './retention.ts';
+import { type RecordKeeping, retentionOf, trim, type WitnessRetention } from './retention.ts';
 import { checkpoint } from './sealing.ts';
+import { type KeepingFailure, sizeOf, type Told, TOLD, toldIn, WARNED_AT, type WitnessSize } from './size.ts';
 
 /** One round. A process that signs, anchors or archives takes it over from the maintainer. */
 export async function maintainRecord(runtime: Runtime, keeping?: RecordKeeping): Promise<void> {
@@ -24,7 +24,7 @@ export async function maintainRecord(runtime: Runtime, keeping?: RecordKeeping):
   const size = await sizeOf(runtime, limits);
   if (size.entries === 0) return;
   try {
-    if (size.filled >= 1) return await empty(runtime, size.entries, keeping);
+    if (size.filled >= 1 && !(await isTooSoon(runtime))) return await empty(runtime, size.entries, keeping);
     if (await isDue(runtime, limits, keeping)) await seal(runtime, keeping);
     if (size.filled >= WARNED_AT) await warn(runtime, size);
   } catch (error) {
@@ -56,61 +56,89 @@ async function seal(runtime: Runtime, { sign, anchor }: RecordKeeping = {}): Pro
   const damaged: Finding[] = [];
   const made = await checkpoint(runtime, { sign, skip: (finding) => damaged.push(finding) });
   for (const finding of damaged) await announceDamage(runtime, finding);
-  await anchor?.(made);
+  if (anchor !== undefined) await keep(runtime, 'anchor', made, anchor(made));
   return made;
 }
 
 async function empty(runtime: Runtime, entries: number, keeping?: RecordKeeping): Promise<void> {
   const made = await seal(runtime, keeping);
-  await keeping?.archive?.(exportLines(runtime, { by: 'signalbox' }), made);
+  const archived = keeping?.archive?.(exportLines(runtime, { by: 'signalbox' }), made);
+  if (archived !== undefined) await keep(runtime, 'archive', made, archived);
   const trimmed = await trim(runtime, made.number);
   const left = { trimmed, entries: entries - trimmed, checkpoint: made.number };
-  await announce(runtime, 'witness:trimmed', left, { filling: false });
+  await tell(runtime, () => ({ now: { filling: false }, event: { type: 'witness:trimmed', ...left } }));
 }
 
-async function warn(runtime: Runtime, { entries, bytes, filled }: Awaited<ReturnType<typeof sizeOf>>): Promise<void> {
-  await announce(
-    runtime,
-    'witness:filling',
-    { entries, bytes, filled: Math.round(filled * 100) },
-    { filling: true },
-    ({ filling }) => filling === true,
-  );
+/** The first pause after something failed; each that follows is twice as long, up to the longest. */
+const FIRST_PAUSE_MS = 60_000;
+const LONGEST_PAUSE_MS = 3_600_000;
+
+/** Each attempt to trim begins with a checkpoint, so a disk that stays full must not be tried in every round. */
+async function isTooSoon(runtime: Runtime): Promise<boolean> {
+  const { failed } = (await readTold(runtime)).told;
+  // Another process may have another disk.
+  if (failed === undefined || failed.by !== runtime.sender.id) return false;
+  const passed = runtime.clock.now() - failed.at;
+  return passed >= 0 && passed < Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed.times - 1));
 }
 
-async function announceDamage(runtime: Runtime, { resource = '', why, kind }: Finding): Promise<void> {
-  const known = (told: Told): boolean => told.damaged?.includes(resource) === true;
-  await announce(runtime, 'witness:damaged', { chain: resource, why: `${kind}: ${why}` }, { damaged: resource }, known);
+/** Notes what failed, and that it works again. */
+async function keep(
+  runtime: Runtime,
+  step: KeepingFailure['step'],
+  { number }: Checkpoint,
+  work: Promise<void>,
+): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    const why = (error as Error).message;
+    await tell(runtime, ({ failed }) => {
+      const times = failed?.step === step ? failed.times + 1 : 1;
+      const now = { failed: { step, why, times, at: runtime.clock.now(), by: runtime.sender.id } };
+      return times > 1 ? { now } : { now, event: { type: 'witness:failed', step, why, checkpoint: number } };
+    });
+    throw error;
+  }
+  await tell(runtime, ({ failed }) => (failed?.step === step ? { now: { failed: undefined } } : undefined));
 }
 
-/** What the processes of this store have heard already. */
-interface Told {
-  readonly filling?: boolean;
-  readonly damaged?: readonly string[];
+async function warn(runtime: Runtime, { entries, bytes, filled }: WitnessSize): Promise<void> {
+  const event = { type: 'witness:filling', entries, bytes, filled: Math.round(filled * 100) } as const;
+  await tell(runtime, ({ filling }) => (filling === true ? undefined : { now: { filling: true }, event }));
 }
 
 /** Damaged chains that are remembered as told. */
 const REMEMBERED = 100;
 
-/** Tells every process, once: the document says what was told. */
-async function announce(
-  runtime: Runtime,
-  type: 'witness:trimmed' | 'witness:filling' | 'witness:damaged',
-  detail: Readonly<Record<string, number | string>>,
-  now: { readonly filling?: boolean; readonly damaged?: string },
-  isKnown: (told: Told) => boolean = () => false,
-): Promise<void> {
-  const key = stateKey('witness', 'size');
-  const { pairs } = await readRange(runtime.store, { key }, runtime.stopped);
-  const document = pairs[0]?.value.json;
-  const told = isObject(document) && isObject(document['record']) ? (document['record'] as Told) : {};
-  if (isKnown(told)) return;
-  const { filling = told.filling ?? false } = now;
-  const damaged = [...(told.damaged ?? []), ...(now.damaged === undefined ? [] : [now.damaged])].slice(-REMEMBERED);
-  const event = { type, at: runtime.clock.now(), holder: runtime.sender.id, ...detail };
+async function announceDamage(runtime: Runtime, { resource = '', why, kind }: Finding): Promise<void> {
+  const event = { type: 'witness:damaged', chain: resource, why: `${kind}: ${why}` } as const;
+  await tell(runtime, ({ damaged = [] }) =>
+    damaged.includes(resource) ? undefined : { now: { damaged: [...damaged, resource].slice(-REMEMBERED) }, event },
+  );
+}
+
+interface Saying {
+  readonly now: { readonly [K in keyof Told]: Told[K] | undefined };
+  /** For every process. */
+  readonly event?: { readonly type: `witness:${string}` } & Readonly<Record<string, number | string>>;
+}
+
+/** Tells every process, once: the document says what was told. `say` gives nothing if they know. */
+async function tell(runtime: Runtime, say: (told: Told) => Saying | undefined): Promise<void> {
+  const { told, mod } = await readTold(runtime);
+  const saying = say(told);
+  if (saying === undefined) return;
+  const { now, event } = saying;
+  const events = event === undefined ? [] : [{ at: runtime.clock.now(), holder: runtime.sender.id, ...event }];
   await send(runtime, {
-    compare: [{ key, target: 'mod', is: '=', than: pairs[0]?.modRevision ?? 0 }],
-    success: [{ do: 'put', key, value: encode({ record: { filling, damaged }, events: [event] }) }],
+    compare: [{ key: TOLD, target: 'mod', is: '=', than: mod }],
+    success: [{ do: 'put', key: TOLD, value: encode({ record: { ...told, ...now }, events }) }],
     failure: [],
   });
+}
+
+async function readTold(runtime: Runtime): Promise<{ readonly told: Told; readonly mod: Revision }> {
+  const { pairs } = await readRange(runtime.store, { key: TOLD }, runtime.stopped);
+  return { told: toldIn(pairs[0]?.value.json), mod: pairs[0]?.modRevision ?? 0 };
 }

@@ -13,7 +13,7 @@ import { type KeyValue, prefixed, readRange, type Revision } from '../../store/i
 import { ENTRIES, TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { pairsIn, placeOf, readHeads } from './chains.ts';
-import { readCheckpoints, readSealed } from './checkpoints.ts';
+import { readSealed, storedCheckpoints } from './checkpoints.ts';
 
 /** How often a record is read that is trimmed each time meanwhile. */
 const ATTEMPTS = 10;
@@ -55,9 +55,9 @@ export async function* partsOfRecord(runtime: Runtime): AsyncGenerator<Part, Exp
   const began = await trimsOf(runtime);
   const newest = await readSealed(runtime);
   let checkpoints = 0;
-  for (const checkpoint of await readCheckpoints(runtime)) {
-    // Made since: the next reading has it.
-    if (checkpoint.number > newest.number) continue;
+  for (const { checkpoint, mod } of await storedCheckpoints(runtime)) {
+    // Made since: the next reading has it. What was there before, behind the newest, was not made by signalbox.
+    if (checkpoint.number > newest.number && mod > began.revision) continue;
     yield { checkpoint };
     checkpoints += 1;
   }

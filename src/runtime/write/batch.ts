@@ -145,7 +145,7 @@ export function withdrawal<Command extends AnyCommand, Outcome>(
 }
 
 /**
- * Settles a request as queued, if the failed commit put its ticket into the queue. `isHeld`: somebody has the resource; if
+ * Settles a request as queued, if the failed commit put its ticket into the queue. `isHeld`: the resource has a holder; if
  * not, the commit failed only because it rested on a guess.
  */
 export function queuedInstead(

@@ -80,14 +80,11 @@ export class ResourceWriter<
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
     if (this.#host.witness.isOn) stamp(pending, this.#host.witness);
-    if (this.#busy) {
-      this.#backlog.add(pending);
-    } else {
-      this.#busy = true;
-      if (this.#host.answersAtOnce) return this.#attempt([pending]);
-      this.#backlog.add(pending);
-      this.#goOn();
-    }
+    if (this.#busy) return this.#backlog.add(pending);
+    this.#busy = true;
+    if (this.#host.answersAtOnce) return this.#attempt([pending]);
+    this.#backlog.add(pending);
+    this.#goOn();
   }
 
   /** How many living requests the cached queue has before this one; undefined if it does not have this one. */

@@ -2,7 +2,7 @@
  * The witness of this process: adds to every write the entry that tells of it, in the same transaction.
  *
  *     put r/lock/main  { record, events, head: { seq: 8, hash } }     the record names the last entry of its chain, …
- *     put witness/lock/main/000000000008  { previous, commands, … }   … so whoever may write the record knows the entry before
+ *     put witness/lock/main/000000000008  { previous, commands, … }   … so each writer of the record knows the entry before
  *
  * A write compares the document that names the last entry, so two writes cannot both follow the same entry: no chain forks. A
  * resource without a document has the last entry in `witness.head/…`, which is compared in its place.
@@ -110,7 +110,7 @@ export class Witness {
   /** Adds to a transaction what decides or finds out whether the witness is on. `told` takes its result. */
   ask(operations: Operations): void {
     const { isOn, isDemanded } = this.#settings;
-    // It is off by default, and nothing is written unless somebody wants it.
+    // It is off by default, and nothing is written unless a process asks for it.
     if (isDemanded) {
       operations.nest({
         // Processes that are at work already have asked, and go on as if it were off.

@@ -1,5 +1,6 @@
 /** What locks and semaphores have in common over HTTP. Holds are detached: they last for their time after each renewal. */
 import { z } from 'zod';
+import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
 import type { Collected } from '../../runtime/holds/tickets.ts';
 import type { ClaimReleaseOutcome, DetachedHold, HoldClaim, RenewOutcome } from '../../runtime/holds/terms.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
@@ -48,10 +49,8 @@ interface Asking {
   readonly reason?: string | undefined;
   readonly within?: readonly string[] | undefined;
   readonly ttlMs?: number | undefined;
+  readonly ticketMs?: number | undefined;
 }
-
-/** A ticket that nobody asks for leaves the queue after this time, and a grant that nobody collects goes back. */
-const TICKET_MS = 60_000;
 
 interface Askable<H extends DetachedHold> {
   readonly resource: string;
@@ -60,7 +59,6 @@ interface Askable<H extends DetachedHold> {
     claim: { ticket: string; holder: string },
     options: { waitMs: number; signal: AbortSignal },
   ): Promise<Collected<H>>;
-  extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
 }
 
 /**
@@ -80,12 +78,11 @@ export async function acquire<H extends DetachedHold>(
   }
   const { resource } = of;
   const queues = wait && (strategy ?? 'retry') === 'retry';
-  // The request waits on a lease of its own, on which the hold rests then: it gets its full time when it is handed out.
-  const { ttlMs } = asked;
-  const isShort = queues && ttlMs !== undefined && ttlMs > TICKET_MS;
+  const { ttlMs = DETACHED_TTL_MS, ticketMs = TICKET_MS } = asked;
   const options = given({
     ...asked,
-    ...(isShort && { ttlMs: TICKET_MS }),
+    // A hold gets its full time when it is handed out: until then, nobody may be there to use it.
+    ticketMs: queues && ticketMs < ttlMs ? ticketMs : undefined,
     strategy: wait ? strategy : (strategy ?? 'fail-fast'),
   });
   let answer = known === undefined ? await of.askDetached(options as never) : undefined;
@@ -101,11 +98,7 @@ export async function acquire<H extends DetachedHold>(
     return ok({ outcome, resource, holder: who, ticket: place, position: position ?? null, holders }, 202);
   }
   const { id: _id, ...hold } = answer.hold;
-  const isNew = hold.outcome === 'acquired' || hold.outcome === 'reclaimed';
-  if (ttlMs === undefined || ttlMs <= TICKET_MS || !queues || !isNew) return ok(hold);
-  const { kind, ...times } = await of.extend({ holder: who, token: hold.token }, ttlMs);
-  if (kind === 'refreshed') return ok({ ...hold, ...times });
-  throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
+  return ok(hold);
 }
 
 export function renewing(kind: Kind): Operation {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
+import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
 import { actorOf } from '../acting.ts';
 import { entryStream } from '../entry-stream.ts';
@@ -46,7 +47,8 @@ export const witness: readonly Operation[] = [
     summary: 'Read the record',
     description:
       'The entries that fit, chain by chain, each chain in order, in pages; `next` begins the next page. One resource is read ' +
-      'fastest: other filters look at every entry.',
+      'fastest: other filters look at every entry. `isTrimmed` says that the last entry of the page before is not there any ' +
+      'more: entries that came after it may have been trimmed with it.',
     query: z.strictObject({
       ...filter,
       limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
@@ -59,20 +61,23 @@ export const witness: readonly Operation[] = [
     answers: {
       200: {
         description: 'The entries.',
-        schema: z.object({ entries: z.array(entry), next: z.string().nullable() }),
+        schema: z.object({ entries: z.array(entry), next: z.string().nullable(), isTrimmed: z.boolean() }),
       },
     },
     async run({ box, signal, query: { limit = DEFAULT_PAGE, after, ...rest } }) {
       const found: WitnessEntry[] = [];
-      let isPast = after === undefined;
+      const last = after === undefined ? '' : keyOf(placeIn(after));
+      let isTrimmed = after !== undefined;
       for await (const one of box.witness.entries(given(rest) as WitnessFilter)) {
         signal.throwIfAborted();
-        if (isPast) found.push(one);
-        isPast ||= placeOf(one) === after;
+        const key = keyOf(one);
+        if (key === last) isTrimmed = false;
+        if (key > last) found.push(one);
         if (found.length > limit) break;
       }
       const page = found.slice(0, limit);
-      return ok({ entries: page, next: found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null });
+      const next = found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null;
+      return ok({ entries: page, next, isTrimmed });
     },
   }),
   operation({
@@ -155,6 +160,16 @@ export const witness: readonly Operation[] = [
 /** Resources have colons in them, numbers do not. */
 function placeOf({ resource, seq }: WitnessEntry): string {
   return `${seq}:${resource}`;
+}
+
+function placeIn(text: string): Pick<WitnessEntry, 'resource' | 'seq'> {
+  const colon = text.indexOf(':');
+  return { resource: text.slice(colon + 1), seq: Number(text.slice(0, colon)) };
+}
+
+/** Entries come in the order of their keys. */
+function keyOf({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): string {
+  return entryKey(chainPath(resource), seq);
 }
 
 /** Reading everything is dear: those who ask meanwhile get the same answer. */

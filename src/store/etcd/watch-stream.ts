@@ -45,7 +45,7 @@ interface Parted {
 }
 
 const MIB = 1024 * 1024;
-/** One revision is one request, or the end of one lease: in more fragments than this somebody else is at the other end. */
+/** One revision is one request, or the end of one lease: a server that sends more fragments than this is no etcd. */
 const LARGEST_REVISION = 64 * MIB;
 
 export class WatchStream {

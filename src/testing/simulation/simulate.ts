@@ -13,13 +13,14 @@ import { type Changes, type KeyRange, openMemory, type Store } from '../../store
 import { afterPrefix, prefixed } from '../../store/index.ts';
 import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
 import { fakeAdapters } from '../adapters/fake-adapters.ts';
-import { Checker, Violation } from './checker.ts';
+import { Checker, type Violation } from './checker.ts';
 import { EVERYTHING, switchWitnessOn, WitnessChecker } from './witness-checker.ts';
 import { Faults } from './faults.ts';
 import { Network, Post } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
-import { Thrown, type User } from './user.ts';
+import { noticeUnhandled } from './unhandled.ts';
+import type { User } from './user.ts';
 import { kindOf, type Workload } from './workloads.ts';
 
 export type { Workload } from './workloads.ts';
@@ -70,29 +71,6 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   const { violation, grants } = checker;
   const { faults } = simulation;
   return { seed, violation, trace: world.trace, grants, virtualMs: world.now, faults };
-}
-
-/** A rejection that nobody handles would end a real process; so does what is thrown out of a callback, unless on purpose. */
-function noticeUnhandled(checker: Checker): { stop(): void } {
-  const notice = (error: unknown): void => {
-    if (error instanceof Thrown || error instanceof Violation) return;
-    try {
-      checker.fail(`a process ended by what nobody caught: ${String(error)}`);
-    } catch {
-      // Kept by the checker.
-    }
-  };
-  const before = process.listeners('unhandledRejection');
-  process.removeAllListeners('unhandledRejection');
-  process.on('unhandledRejection', notice);
-  process.setUncaughtExceptionCaptureCallback(notice);
-  return {
-    stop: () => {
-      process.off('unhandledRejection', notice);
-      for (const listener of before) process.on('unhandledRejection', listener);
-      process.setUncaughtExceptionCaptureCallback(null);
-    },
-  };
 }
 
 interface Running {
@@ -170,27 +148,44 @@ class Simulation {
     void last.box.maintain();
     await this.#clearedUp();
     if (this.#workload === 'tasks') await this.#doTheRest(last.box);
+    if (kindOf(this.#workload).isWitnessed === true) await this.#verify(last.box);
     this.#checker.atTheEnd();
   }
 
-  /** Whatever can be done by now is done: what is left then was lost. On a slow network that takes its time. */
-  async #doTheRest(box: Signalbox): Promise<void> {
-    let isDone = false;
-    const rest = async (): Promise<void> => {
-      for (;;) {
-        try {
-          // One whose claim came too late to be of use goes back when its lease ends.
-          const claim = await box.tasks.claimNext({ capabilities: ['gpu', 'rust'], waitMs: 5 * TTL_MS });
-          await claim.complete();
-        } catch (error) {
-          if (!(error instanceof Failure)) throw error;
-          if (error instanceof NotAcquired && error.refusal.kind === 'timed-out') break;
-        }
+  /** What is left of the chains after all that was sealed, trimmed and dropped. */
+  #verify(box: Signalbox): Promise<void> {
+    return this.#patiently(async () => {
+      const { finding } = await box.witness.verify();
+      if (finding !== undefined) this.#checker.fail(`the record does not verify: ${JSON.stringify(finding)}`);
+      return true;
+    });
+  }
+
+  /** Whatever can be done by now is done: what is left then was lost. */
+  #doTheRest(box: Signalbox): Promise<void> {
+    return this.#patiently(async () => {
+      try {
+        // One whose claim came too late to be of use goes back when its lease ends.
+        await (await box.tasks.claimNext({ capabilities: ['gpu', 'rust'], waitMs: 5 * TTL_MS })).complete();
+        return false;
+      } catch (error) {
+        if (error instanceof NotAcquired && error.refusal.kind === 'timed-out') return true;
+        throw error;
       }
-      isDone = true;
+    });
+  }
+
+  /** Repeats it until it is through. On a slow network that takes its time, and some attempts fail. */
+  async #patiently(attempt: () => Promise<boolean>): Promise<void> {
+    let isThrough = false;
+    const failed = (error: unknown): boolean => {
+      if (error instanceof Failure) return false;
+      throw error;
     };
-    void rest();
-    for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS, () => isDone);
+    void (async () => {
+      while (!isThrough) isThrough = await attempt().catch(failed);
+    })();
+    for (let spell = 0; spell < MOST_SPELLS && !isThrough; spell++) await this.#for(CALM_MS, () => isThrough);
   }
 
   /** Two spells that end alike brought nobody further. A pipeline may go on for a whole spell without a grant. */

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { type Lock, type LockHold, type LockOptions, open, type OpenOptions, type Signalbox } from 'signalbox';
 import { systemClock } from '../../../src/clock.ts';
 import { ProcessClock } from '../process-clock.ts';
+import { until } from '../until.ts';
 import { Proxy } from './proxy.ts';
 import { RemoteProcess } from './remote.ts';
 
@@ -93,10 +94,7 @@ export async function inQueue(
 
 /** Resolves once these, and no others, wait for it. */
 export async function untilWaiting(lock: Lock, ...holders: readonly string[]): Promise<void> {
-  for (;;) {
-    const { waiting } = await lock.inspect();
-    if (waiting.map(({ holder }) => holder).join() === holders.join()) return;
-  }
+  await until(async () => (await lock.inspect()).waiting.map(({ holder }) => holder).join() === holders.join());
 }
 
 /** Asks again and again, and resolves with the first answer that is as it should be. */

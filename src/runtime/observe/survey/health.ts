@@ -5,7 +5,7 @@ import type { LeaseState } from '../../../store/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Anchored } from './anchored.ts';
 
-/** How likely it is that somebody still works under a hold. */
+/** How likely it is that a process still works under a hold. */
 export type HoldHealth =
   /** The lease was renewed in time. */
   | 'renewed'

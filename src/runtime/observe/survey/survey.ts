@@ -9,6 +9,7 @@
  */
 import {
   availableSlots,
+  DETACHED_TTL_MS,
   type Drain,
   type Hold,
   isStale,
@@ -63,6 +64,11 @@ export interface SurveyedHold {
   readonly maxHoldMs: number | undefined;
   /** Whether the hold rests on the session of a process. A detached hold has a lease of its own, which its holder renews. */
   readonly isAttached: boolean;
+  /**
+   * Whether its holder knows of it: until a grant is collected, it has the lease of its ticket, which is shorter than its own.
+   * Unknown if leases were not asked for.
+   */
+  readonly isCollected?: boolean | undefined;
   /** The process that keeps it, if the hold is attached and the process lives. */
   readonly session: SurveyedSession | undefined;
   /** The process that took it; a detached hold outlives that process. */
@@ -200,6 +206,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       metadata: ownCopy(grant.metadata),
       maxHoldMs: grant.maxHoldMs,
       isAttached,
+      isCollected: lease === undefined ? undefined : isAttached || lease.ttlMs >= (grant.ttlMs ?? DETACHED_TTL_MS),
       session,
       takenBy:
         anchored.session(grant.lease) ?? (grant.from === undefined ? undefined : sessionOf(grant.lease, grant.from)),

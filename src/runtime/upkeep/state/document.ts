@@ -15,6 +15,7 @@ import {
   type Drain,
 } from '../../../core/index.ts';
 import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
+import type { Retention } from '../../tasks/retention.ts';
 
 export const STATE_VERSION = 1;
 
@@ -115,7 +116,12 @@ export interface SavedState {
   readonly pipelines: readonly SavedPipeline[];
   /** The keys of the bus with their values; none of an etcd, where they are those of other programs too. */
   readonly keys: Readonly<Record<string, string>>;
+  /** How long finished tasks are kept, beside the tasks; absent if nobody has set it. */
+  readonly retention?: Retention;
 }
+
+/** What has a file of its own. */
+export type SavedKind = Exclude<keyof SavedState, 'retention'>;
 
 /** One file for each kind of resource. */
 export const STATE_FILES = {
@@ -124,7 +130,7 @@ export const STATE_FILES = {
   tasks: 'tasks.json',
   pipelines: 'pipelines.json',
   keys: 'keys.json',
-} as const satisfies Record<keyof SavedState, string>;
+} as const satisfies Record<SavedKind, string>;
 
 export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks' | 'semaphores'> {
   return {
@@ -169,11 +175,12 @@ function savedHold(hold: SurveyedHold): SavedHold {
 }
 
 /** The text of one file. */
-export function rendered(kind: keyof SavedState, state: SavedState): string {
-  return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind] }, undefined, 2)}\n`;
+export function rendered(kind: SavedKind, state: SavedState): string {
+  const beside = kind === 'tasks' ? { retention: state.retention } : {};
+  return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind], ...beside }, undefined, 2)}\n`;
 }
 
 /** The text of a file for a state without such resources. */
-export function emptyFile(kind: keyof SavedState): string {
+export function emptyFile(kind: SavedKind): string {
   return JSON.stringify({ version: STATE_VERSION, [kind]: kind === 'keys' ? {} : [] });
 }

@@ -3,11 +3,11 @@ import { randomHex } from '../../../host/index.ts';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Failure } from '../../../failure.ts';
-import { emptyFile, rendered, type SavedState, STATE_FILES } from './document.ts';
+import { emptyFile, rendered, type SavedKind, type SavedState, STATE_FILES } from './document.ts';
 import { parseLocks, parseSemaphores } from './parse.ts';
 import { parseKeys, parsePipelines, parseTasks } from './parse-rest.ts';
 
-const KINDS = Object.keys(STATE_FILES) as readonly (keyof SavedState)[];
+const KINDS = Object.keys(STATE_FILES) as readonly SavedKind[];
 
 /** Writes all under other names first, and renames them once they are on the disk. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {
@@ -29,7 +29,7 @@ export async function writeState(dir: string, state: SavedState): Promise<readon
 }
 
 export async function readState(dir: string): Promise<SavedState> {
-  const texts = {} as Record<keyof SavedState, string>;
+  const texts = {} as Record<SavedKind, string>;
   for (const kind of KINDS) {
     const path = join(dir, STATE_FILES[kind]);
     // Locks and semaphores must be there: a missing file would look like a state in which nothing is held. Earlier
@@ -42,11 +42,11 @@ export async function readState(dir: string): Promise<SavedState> {
     // Some editors put a byte order mark before the text.
     texts[kind] = text.replace(/^\uFEFF/, '');
   }
-  const place = (kind: keyof SavedState): string => join(dir, STATE_FILES[kind]);
+  const place = (kind: SavedKind): string => join(dir, STATE_FILES[kind]);
   return {
     locks: parseLocks(place('locks'), texts.locks),
     semaphores: parseSemaphores(place('semaphores'), texts.semaphores),
-    tasks: parseTasks(place('tasks'), texts.tasks),
+    ...parseTasks(place('tasks'), texts.tasks),
     pipelines: parsePipelines(place('pipelines'), texts.pipelines),
     keys: parseKeys(place('keys'), texts.keys),
   };

@@ -1,8 +1,7 @@
 /**
  * Loads a saved state into a store. Holds come back detached, with their tokens; a process that knows holder and token renews
  * and releases them. A load overwrites nothing that is in use, and lowers no token of a lock or semaphore. Pipelines begin
- * again with the tokens of their drivers, because the drivers' locks may have smaller ones here. How long finished tasks are
- * kept is a setting of the store, and is neither saved nor loaded.
+ * again with the tokens of their drivers, because the drivers' locks may have smaller ones here.
  */
 import {
   DETACHED_TTL_MS,

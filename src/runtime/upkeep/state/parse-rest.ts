@@ -1,15 +1,19 @@
 /** Parses the files of tasks, pipelines and keys. What is inside a record is checked when it is read, as in any store. */
 import { type Json, nameProblem, termsOf } from '../../../core/index.ts';
 import { shown } from '../../../failure.ts';
+import { wholeNumber } from '../../options.ts';
 import { isObject } from '../../stored.ts';
+import { keepTime, type Retention } from '../../tasks/retention.ts';
 import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
 import { documentIn, listIn, namesOnce } from './parse.ts';
+import { Place } from './place.ts';
 
 const STATUSES: readonly unknown[] = ['pending', 'complete', 'failed'];
 
-export function parseTasks(file: string, text: string): SavedState['tasks'] {
+export function parseTasks(file: string, text: string): Pick<SavedState, 'tasks' | 'retention'> {
   const named = namesOnce();
-  return listIn(file, text, 'tasks').map(([value, place]) => {
+  const { place: list, value: listed, fields: beside } = documentIn(file, text, 'tasks', ['retention']);
+  const tasks = list.list(listed).map(([value, place]) => {
     const fields = place.fields(value, ['id', 'status', 'data', 'owner', 'bookkeeping'], ['owner']);
     const { id, status, data, owner, bookkeeping } = fields;
     place.check(nameProblem(id, 'task'));
@@ -21,6 +25,18 @@ export function parseTasks(file: string, text: string): SavedState['tasks'] {
     place.at('data').check(termsOf(data).problem);
     return fields as unknown as SavedTask;
   });
+  const { retention } = beside;
+  return retention === undefined
+    ? { tasks }
+    : { tasks, retention: retentionIn(new Place(file).at('retention'), retention) };
+}
+
+function retentionIn(place: Place, value: unknown): Retention {
+  const { keepMs, keepMost } = place.fields(value, ['keepMs', 'keepMost']);
+  if (!keepTime.fits(keepMs)) throw place.at('keepMs').problem(`${shown(keepMs)}; expected ${keepTime.words}`);
+  if (!wholeNumber.fits(keepMost))
+    throw place.at('keepMost').problem(`${shown(keepMost)}; expected ${wholeNumber.words}`);
+  return { keepMs: keepMs as number, keepMost: keepMost as number };
 }
 
 export function parsePipelines(file: string, text: string): SavedState['pipelines'] {

@@ -2,7 +2,14 @@
 import { type Asked, nameProblem, requestProblem } from '../../../core/index.ts';
 import { Failure, shown } from '../../../failure.ts';
 import { isDrain } from '../../stored.ts';
-import { type SavedHold, type SavedLock, type SavedSemaphore, type SavedState, STATE_VERSION } from './document.ts';
+import {
+  type SavedHold,
+  type SavedKind,
+  type SavedLock,
+  type SavedSemaphore,
+  type SavedState,
+  STATE_VERSION,
+} from './document.ts';
 import { type Fields, Place } from './place.ts';
 
 export function parseLocks(file: string, text: string): SavedState['locks'] {
@@ -44,7 +51,7 @@ const MAY_LACK = ['ttlMs', 'maxHoldMs', 'reason', 'metadata', 'isStale', 'isWarn
 type Listed = { readonly token: number; readonly holds: readonly (SavedHold & Fields)[] };
 
 /** The list of a file, each of its items with its place. */
-export function listIn(file: string, text: string, kind: keyof SavedState): readonly (readonly [unknown, Place])[] {
+export function listIn(file: string, text: string, kind: SavedKind): readonly (readonly [unknown, Place])[] {
   const { place, value } = documentIn(file, text, kind);
   return place.list(value);
 }
@@ -52,8 +59,9 @@ export function listIn(file: string, text: string, kind: keyof SavedState): read
 export function documentIn(
   file: string,
   text: string,
-  kind: keyof SavedState,
-): { readonly place: Place; readonly value: unknown } {
+  kind: SavedKind,
+  beside: readonly string[] = [],
+): { readonly place: Place; readonly value: unknown; readonly fields: Fields } {
   const whole = new Place(file);
   let document: unknown;
   try {
@@ -68,9 +76,9 @@ export function documentIn(
       .at('version')
       .problem(`version ${version}, and this signalbox reads ${STATE_VERSION}: update signalbox`);
   }
-  const fields = whole.fields(document, ['version', kind]);
+  const fields = whole.fields(document, ['version', kind, ...beside], beside);
   if (version !== STATE_VERSION) throw whole.at('version').problem(`${shown(version)}; expected ${STATE_VERSION}`);
-  return { place: whole.at(kind), value: fields[kind] };
+  return { place: whole.at(kind), value: fields[kind], fields };
 }
 
 function common(place: Place, fields: Fields, named: (name: string, place: Place) => void): Omit<SavedLock, 'holds'> {

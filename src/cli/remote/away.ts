@@ -1,0 +1,43 @@
+/** A server that is away while a command waits: it is asked again, its user hears of it, and in the end the wait is given up. */
+import { systemClock } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import { printable, tell } from '../output.ts';
+
+export class Away {
+  readonly #mostMs: number;
+  #since: number | undefined;
+  /** Why the server did not answer; undefined if it did. */
+  trouble: Failure | undefined;
+
+  /** `mostMs`: after this time without an answer the wait is over. */
+  constructor(mostMs: number) {
+    this.#mostMs = mostMs;
+  }
+
+  /** What the server answers; undefined if it is away, or if `over` has aborted meanwhile. */
+  async unless<T>(asked: Promise<T>, over: AbortSignal | undefined): Promise<T | undefined> {
+    const begun = systemClock.monotonic();
+    try {
+      const answer = await asked;
+      if (this.trouble !== undefined) tell('signalbox: the server is back');
+      this.trouble = undefined;
+      this.#since = undefined;
+      return answer;
+    } catch (error) {
+      if (over?.aborted === true && !Failure.is(error)) return undefined;
+      // What was asked changes nothing: whether it was carried out does not matter.
+      if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
+      if (this.trouble === undefined) tell(`signalbox: ${printable(error.message)}; trying again`);
+      this.trouble = error;
+      this.#since ??= begun;
+      if (systemClock.monotonic() - this.#since >= this.#mostMs) throw error;
+      return undefined;
+    }
+  }
+
+  /** The wait is over, and the server said nothing. */
+  told(within: string): Failure {
+    const why = this.trouble?.message ?? 'the server did not answer';
+    return new Failure('unavailable', `${why}; given up ${within}`, { cause: this.trouble });
+  }
+}

@@ -1,0 +1,45 @@
+/** What happened since a time, from a server, and then what happens. */
+import type { RemoteSignalbox } from '../../client/connect.ts';
+import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
+import type { PastListener } from '../../runtime/observe/past-events.ts';
+import { tell } from '../output.ts';
+
+/** A server answers with no more. */
+const MOST = 1_000;
+
+/** The server answers with what the store remembers, as a whole; a stream goes on after the last event of it. */
+export async function eventsSince(
+  client: RemoteSignalbox,
+  pattern: EventPattern,
+  at: number,
+  listener: PastListener,
+  signal: AbortSignal,
+): Promise<void> {
+  const { revision } = await client.health();
+  const { isWhole, events } = await client.history({ patterns: [pattern], since: at });
+  if (events.length >= MOST) tell(`signalbox: a server tells the last ${MOST} events; older ones are left out`);
+  else if (!isWhole) listener.forgotten();
+  for (const event of events) listener.told(event);
+  // Nothing that was told is told again: the two sources of events have an order of their own, and a place in each.
+  const [ofTasks, ofRecords] = [events.filter(isOfTask), events.filter((event) => !isOfTask(event))];
+  const since = `r${lastOf(ofRecords, revision)},t${lastOf(ofTasks, revision)}`;
+  let isOpen = false;
+  const onOpen = (): void => {
+    if (!isOpen) listener.caughtUp();
+    isOpen = true;
+  };
+  for await (const event of client.events(pattern, { since, signal, onOpen })) {
+    if (event.type === 'resync') listener.forgotten();
+    else listener.told(event);
+  }
+}
+
+function isOfTask({ type }: SignalboxEvent): boolean {
+  return type.startsWith('task:');
+}
+
+/** The place of the last event: all of its revision were told. Without one, that of a look before the past was read. */
+function lastOf(events: readonly SignalboxEvent[], otherwise: number): string {
+  const revisions = events.map(({ id = '' }) => Number(id.split('.')[0]));
+  return String(revisions.length === 0 ? otherwise : Math.max(...revisions));
+}

@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ensureLocalToken } from '../../runtime/location/local-token.ts';
+import { storeUrl } from '../../runtime/location/location.ts';
+import { Listening } from './listening.ts';
+import { serverToken } from './token.ts';
+
+let dir: string;
+let env: Record<string, string>;
+let token: string;
+
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'signalbox-token-'));
+  env = { XDG_STATE_HOME: dir, HOME: dir };
+  token = ensureLocalToken(storeUrl(undefined, env));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+/** One user listens at 127.0.0.1, port 7300. */
+const listeningAs = (...uids: readonly number[]): Listening =>
+  new Listening(
+    uids.map((uid) => `0: 0100007F:1C84 00000000:0000 0A 00000000:00000000 00:00000000 00000000 ${uid} 0 1`).join('\n'),
+    '',
+  );
+const own = process.geteuid?.() ?? 0;
+const other = own + 12_345;
+
+it('the local token goes to a process of this user or of root', () => {
+  for (const uid of [own, 0]) {
+    const give = serverToken('http://127.0.0.1:7300', env, () => listeningAs(uid)) as () => string;
+    expect(give()).toBe(token);
+  }
+});
+
+it('the local token goes to no other user, not even one that took the place of the server meanwhile', () => {
+  let now = listeningAs(own);
+  const give = serverToken('http://127.0.0.1:7300', env, () => now) as () => string;
+  expect(give()).toBe(token);
+  now = listeningAs(other);
+  expect(give).toThrow(new RegExp(`another user \\(${other}\\) listens at http://127.0.0.1:7300`));
+  now = listeningAs(own, other);
+  expect(give).toThrow(/another user/);
+});
+
+it('the local token goes nowhere while nobody listens, or where the system does not tell who does', () => {
+  const away = serverToken('http://127.0.0.1:7300', env, () => listeningAs()) as () => string;
+  expect(away).toThrow(expect.objectContaining({ code: 'unavailable' }));
+  const untold = serverToken('http://127.0.0.1:7300', env, () => undefined) as () => string;
+  expect(untold).toThrow(/SIGNALBOX_TOKEN_FILE=/);
+  expect(() => serverToken('http://192.0.2.1:7300', env, () => listeningAs(own))).toThrow(/there is no token/);
+});
+
+it('a token that is named is sent where its user says', () => {
+  const named = { ...env, SIGNALBOX_SERVER_TOKEN: 'sbx_x' };
+  expect(serverToken('http://192.0.2.1:7300', named, () => listeningAs(other))).toBe('sbx_x');
+});

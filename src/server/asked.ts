@@ -1,0 +1,99 @@
+/**
+ * A request, as the operations need it: of a port, without the objects of the web, which cost more than most operations; or of
+ * whatever has a `Request`.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { readChunks } from './limits.ts';
+
+export interface HeaderReader {
+  get(name: string): string | null;
+}
+
+export interface Asked {
+  readonly method: string;
+  /** As it was sent: still percent-encoded. */
+  readonly path: string;
+  /** What follows the question mark. */
+  readonly query: string;
+  readonly headers: HeaderReader;
+  readonly host: string;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+  /** Its body, of which no more than `most` bytes are read. */
+  text(most: number): Promise<string>;
+}
+
+export class WebAsked implements Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly host: string;
+  readonly headers: HeaderReader;
+  readonly #request: Request;
+
+  constructor(request: Request) {
+    const { pathname, search, host } = new URL(request.url);
+    this.method = request.method;
+    this.path = pathname;
+    this.query = search.slice(1);
+    this.headers = request.headers;
+    this.host = request.headers.get('host') ?? host;
+    this.#request = request;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  text(most: number): Promise<string> {
+    return readChunks(this.#request.body ?? [], this.headers.get('content-length'), most);
+  }
+}
+
+export class NodeAsked implements Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly #incoming: IncomingMessage;
+  readonly #outgoing: ServerResponse;
+  #gone: AbortController | undefined;
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
+    const { method = '', url = '' } = incoming;
+    const mark = url.indexOf('?');
+    this.method = method;
+    this.path = mark < 0 ? url : url.slice(0, mark);
+    this.query = mark < 0 ? '' : url.slice(mark + 1);
+    this.#incoming = incoming;
+    this.#outgoing = outgoing;
+  }
+
+  get headers(): HeaderReader {
+    const { headers } = this.#incoming;
+    return {
+      get(name) {
+        const value = headers[name.toLowerCase()];
+        return value === undefined ? null : String(value);
+      },
+    };
+  }
+
+  get host(): string {
+    return this.#incoming.headers.host ?? '';
+  }
+
+  get signal(): AbortSignal {
+    if (this.#gone === undefined) {
+      const gone = new AbortController();
+      this.#gone = gone;
+      this.#outgoing.once('close', () => {
+        if (!this.#outgoing.writableFinished) gone.abort();
+      });
+    }
+    return this.#gone.signal;
+  }
+
+  text(most: number): Promise<string> {
+    return readChunks(this.#incoming, this.headers.get('content-length'), most);
+  }
+}

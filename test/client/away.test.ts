@@ -1,0 +1,126 @@
+// Waits of the command line through a server that goes away, and comes back or does not.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { open, type Signalbox } from 'signalbox';
+import { connect, type RemoteSignalbox } from 'signalbox/client';
+import { TestClock } from 'signalbox/testing';
+import { remoteGuards } from '../../src/cli/remote/guards.ts';
+import { eventsSince } from '../../src/cli/remote/past-events.ts';
+import { remotePipelines } from '../../src/cli/remote/pipelines.ts';
+import { LOCAL, TestServer } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
+
+let clock: TestClock;
+let server: TestServer;
+let wire: Wire;
+let client: RemoteSignalbox;
+
+beforeEach(async () => {
+  clock = new TestClock();
+  server = new TestServer(await open('memory:', { clock }), { clock });
+  wire = new Wire(server);
+  client = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, retryMs: 1_000 });
+});
+afterEach(async () => {
+  wire.isCut = false;
+  await client.close();
+  await server.close();
+});
+
+const guards = (): Signalbox['guards'] =>
+  remoteGuards(client, (one, condition, { signal }) =>
+    one.explain(condition, signal === undefined ? {} : { signal }),
+  ) as Signalbox['guards'];
+const pipelines = (): Signalbox['pipelines'] => remotePipelines(client) as Signalbox['pipelines'];
+
+describe('a server that is away from the start', () => {
+  it('ends every wait with a clear error', async () => {
+    wire.isCut = true;
+    const away = { code: 'unavailable', message: expect.stringContaining('cannot be reached') as string };
+    await expect(
+      settledIn(
+        clock,
+        client.on('*', () => undefined),
+      ),
+    ).rejects.toMatchObject(away);
+    await expect(settledIn(clock, guards().wait({ lockFree: 'main' }))).rejects.toMatchObject(away);
+    const reading = (async () => {
+      for await (const event of client.events()) expect(event).toBeUndefined();
+    })();
+    await expect(settledIn(clock, reading)).rejects.toMatchObject(away);
+  });
+});
+
+describe('a server that goes away meanwhile', () => {
+  it('finds a guard waiting when it is back', async () => {
+    const hold = await server.box.lock('main').acquire();
+    let looks = 0;
+    const waiting = guards().wait({ lockFree: 'main' }, { pollMs: 10, onVerdict: () => void (looks += 1) });
+    await expect.poll(() => looks).toBeGreaterThan(0);
+    wire.isCut = true;
+    wire.cut.abort(new TypeError('terminated'));
+    const sent = wire.sent.length;
+    // It asks, gets no answer, and gives up that look: after another one it has survived that.
+    while (wire.sent.filter(({ path }, at) => at >= sent && path.endsWith('/check')).length < 8)
+      await clock.advance(200);
+    await hold.release();
+    wire.cut = new AbortController();
+    wire.isCut = false;
+    expect(await settledIn(clock, waiting)).toMatchObject({ kind: 'passed' });
+  });
+
+  it('ends the wait for a guard when its time is over, and says why', async () => {
+    await server.box.lock('main').acquire();
+    const cut = (): void => {
+      wire.isCut = true;
+      wire.cut.abort(new TypeError('terminated'));
+    };
+    const waiting = guards().wait({ lockFree: 'main' }, { pollMs: 10, timeoutMs: 100, onVerdict: cut });
+    await expect(settledIn(clock, waiting)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('given up after 100 ms') as string,
+    });
+  });
+
+  it('does not keep pipeline cancel from its end', async () => {
+    await server.box.pipelines.start({ name: 'book', phases: [{ name: 'one', run: 'true' }] }, { id: 'p-1' });
+    wire.losesAnswer = (path) => {
+      if (path.endsWith('/cancel')) wire.isCut = true;
+      return false;
+    };
+    const cancelling = pipelines().cancel('p-1', { by: 'ann', reason: 'over' });
+    await expect
+      .poll(async () => {
+        await clock.advance(100);
+        return wire.sent.filter(({ path }) => path.endsWith('/p-1')).length;
+      })
+      .toBeGreaterThan(1);
+    wire.isCut = false;
+    expect(await settledIn(clock, cancelling)).toMatchObject({ state: 'cancelled' });
+  });
+});
+
+describe('what happened since a time', () => {
+  it('is complete before it is said to be, however slow the server is, and what follows comes once', async () => {
+    for (let n = 0; n < 3; n++) await server.box.lock(`n-${n}`).tryAcquire();
+    await server.box.tasks.publish('t-1', {});
+    const order: string[] = [];
+    const over = new AbortController();
+    const listener = {
+      told: ({ type, resource }: { type: string; resource: string }) => void order.push(`${type} ${resource}`),
+      forgotten: () => void order.push('forgotten'),
+      caughtUp: () => void order.push('caught up'),
+    };
+    const reading = eventsSince(client, '*', 0, listener, over.signal);
+    await expect.poll(() => order).toContain('caught up');
+    expect(order.slice(0, -1).sort()).toEqual([
+      ...['lock:acquired lock/n-0', 'lock:acquired lock/n-1', 'lock:acquired lock/n-2', 'task:published task/t-1'],
+    ]);
+    await server.box.lock('after').tryAcquire();
+    await server.box.tasks.publish('t-2', {});
+    await expect.poll(() => order.length).toBe(7);
+    expect(order.slice(5).sort()).toEqual(['lock:acquired lock/after', 'task:published task/t-2']);
+    over.abort();
+    await reading;
+  });
+});

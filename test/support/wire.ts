@@ -1,0 +1,42 @@
+/** The way from a client to a server in the same process, on which a test loses what it likes. */
+import type { TestClock } from 'signalbox/testing';
+import type { TestServer } from './server.ts';
+
+export const URL_OF_TESTS = 'http://127.0.0.1:7300';
+
+/** The way to the server: a test may lose requests, or the answers to them. */
+export class Wire {
+  readonly server: TestServer;
+  readonly sent: { readonly method: string; readonly path: string; readonly key: string | null }[] = [];
+  /** Called before each request goes out; true loses its answer. */
+  losesAnswer: (path: string) => boolean = () => false;
+  isCut = false;
+  /** Ends all streams that are open. */
+  cut = new AbortController();
+
+  constructor(server: TestServer) {
+    this.server = server;
+  }
+
+  readonly fetch: typeof fetch = async (input, init) => {
+    const { pathname } = new URL(String(input));
+    const headers = new Headers(init?.headers);
+    this.sent.push({ method: init?.method ?? 'GET', path: pathname, key: headers.get('idempotency-key') });
+    if (this.isCut) throw new TypeError('fetch failed');
+    const signal = AbortSignal.any([this.cut.signal, ...(init?.signal ? [init.signal] : [])]);
+    const response = await this.server.server.fetch(new Request(String(input), { ...init, signal }));
+    if (!this.losesAnswer(pathname)) return response;
+    this.losesAnswer = () => false;
+    await response.body?.cancel();
+    throw new TypeError('terminated');
+  };
+}
+
+/** Lets time pass until the promise is settled: a retry waits for it. */
+export async function settledIn<T>(clock: TestClock, promise: Promise<T>): Promise<T> {
+  let isOver = false;
+  const settled = promise.finally(() => (isOver = true));
+  settled.catch(() => undefined);
+  for (let n = 0; n < 500 && !isOver; n++) await clock.advance(50);
+  return settled;
+}
