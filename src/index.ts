@@ -251,8 +251,10 @@ export type {
   ClaimAttempt,
   ClaimOptions,
   DetachedClaimOptions,
+  ForceOptions,
   ForceOutcome,
   NextAttempt,
+  RequeueOptions,
   Tasks,
 } from './runtime/tasks/tasks.ts';
 export type { HoldSet } from './runtime/holds/hold-set.ts';

@@ -205,6 +205,29 @@ describe('tasks over HTTP', () => {
       owner: 'w',
     });
   });
+
+  it('are taken by force, or tried again, only as they were when that was decided', async () => {
+    await server.post('/v1/tasks', { id: 'handed-on' });
+    const claim = async (holder: string): Promise<number> =>
+      (await server.post('/v1/tasks/handed-on/claim', { holder })).body.token as number;
+    const first = await claim('w1');
+    await server.post('/v1/tasks/handed-on/release', { holder: 'w1' });
+    const second = await claim('w2');
+    const take = { force: true, reason: 'too slow' };
+    expect(await server.post('/v1/tasks/handed-on/release', { ...take, token: first })).toMatchObject({
+      ...{ status: 409, body: { code: 'wrong-state', taskStatus: 'running' } },
+    });
+    expect((await server.get('/v1/tasks/handed-on')).body).toMatchObject({ status: 'running', owner: 'w2' });
+    expect(await server.post('/v1/tasks/handed-on/release', { ...take, token: second })).toMatchObject({
+      ...{ status: 200, body: { owner: 'w2' } },
+    });
+    await server.post('/v1/tasks/handed-on/fail', { token: await claim('w3'), reason: 'no disk', retry: false });
+    const { attempts } = (await server.get('/v1/tasks/handed-on')).body;
+    expect(await server.post('/v1/tasks/handed-on/retry', { attempts: attempts - 1 })).toMatchObject({
+      ...{ status: 409, body: { taskStatus: 'failed' } },
+    });
+    expect(await server.post('/v1/tasks/handed-on/retry', { attempts })).toMatchObject({ status: 200 });
+  });
 });
 
 describe('guards, pipelines, members and keys over HTTP', () => {

@@ -2,12 +2,11 @@
  * The state of the page and who is drawn of it. Events are gathered and applied together, at most four times a second: one
  * render for all of them. All times tick by one clock, which stops when the server is no longer heard of.
  */
-import { applied, forgotten, refreshed, resynced } from '../model/apply.ts';
-import { pipelineRead, taskRead } from '../model/apply-tasks.ts';
+import { applied, refreshed, resynced } from '../model/apply.ts';
 import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
 import { HOME, type Route } from '../model/route.ts';
 import { type Past, Travel } from './travel.ts';
-import type { Happening, Member, Pipeline, Resource, State, Task } from '../model/types.ts';
+import type { Happening, Resource, State } from '../model/types.ts';
 
 export interface Snapshot {
   readonly state: State | undefined;
@@ -67,34 +66,9 @@ export class Store {
     this.#change((state) => refreshed(state, found, serverTime));
   }
 
-  taskRead(task: Task): void {
-    this.#change((state) => taskRead(state, task));
-  }
-
-  pipelineRead(pipeline: Pipeline): void {
-    this.#change((state) => pipelineRead(state, pipeline));
-  }
-
-  forgotten(resource: string): void {
-    this.#change((state) => forgotten(state, resource));
-  }
-
-  membersRead(members: readonly Member[], coordinator: string | null): void {
-    this.#change((state) => {
-      const unread = new Set(state.unread);
-      unread.delete('members');
-      return { ...state, unread, coordinator, members: new Map(members.map((one) => [one.id, one])) };
-    });
-  }
-
-  /** Of the time before this page was opened. */
-  deadlocksRead(deadlocks: State['deadlocks']): void {
-    this.#change((state) => {
-      const known = new Set(state.deadlocks.map(({ id }) => id));
-      const older = deadlocks.filter(({ id }) => !known.has(id));
-      const all = [...state.deadlocks, ...older].sort((one, other) => other.at - one.at);
-      return { ...state, deadlocks: all.slice(0, 50) };
-    });
+  /** What the server answered, as a change of what is known by then. */
+  learned(change: (state: State) => State): void {
+    this.#change(change);
   }
 
   news(news: LinkNews): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { historyOf } from './history.ts';
+import { continued, historyOf } from './history.ts';
 import { readKey } from './keys.ts';
 import { type Link, linkAfter, pauseBefore } from './link.ts';
 import { aspectOf, LONG_WAIT_MS, mattersOf, routeOf } from './needs.ts';
@@ -250,6 +250,24 @@ describe('history', () => {
       { at: 200, length: 0 },
     ]);
     expect(history.longest).toBe(300);
+  });
+});
+
+describe('the events of one resource', () => {
+  const one = (id: string, resource = 'lock/main') => ({ type: 'lock:acquired', resource, holder: 'a', at: 0, id });
+  const ids = (events: readonly { readonly id: string }[]): readonly string[] => events.map(({ id }) => id);
+
+  it('go on with the stream, each once, in the order of the store, and stay when the stream has gone on', () => {
+    const first = continued([one('8.0'), one('9.0')], [one('10.1'), one('10.0', 'lock/x'), one('9.0')], 'lock/main');
+    expect(ids(first)).toEqual(['8.0', '9.0', '10.1']);
+    expect(ids(continued(first, [one('12.0'), one('11.0', 'lock/x')], 'lock/main'))).toEqual([
+      ...['8.0', '9.0', '10.1', '12.0'],
+    ]);
+  });
+
+  it('are bounded', () => {
+    const many = Array.from({ length: 2_000 }, (_, place) => one(`${place}.0`));
+    expect(continued(many, [one('5000.0')], 'lock/main')).toHaveLength(2_000);
   });
 });
 

@@ -13,6 +13,7 @@ import type {
   State,
   Task,
   TaskStatus,
+  Trouble,
   Waiter,
 } from './types.ts';
 
@@ -127,11 +128,11 @@ export function resourceIn(kind: Kind, value: unknown, revision: number, readAt:
 
 const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
 
-export function taskIn(value: unknown): Task {
+export function taskIn(value: unknown, revision: number, readAt: number): Task {
   const json = object(value);
   const status = text(json['status']);
   return {
-    id: text(json['task']),
+    ...{ id: text(json['task']), revision: number(json['revision'], revision), readAt },
     status: (STATUSES.includes(status) ? status : 'pending') as TaskStatus,
     capabilities: texts(json['capabilities']),
     priority: number(json['priority']),
@@ -172,13 +173,13 @@ function reasonsIn(blocked: Json): readonly string[] {
 
 const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
 
-export function pipelineIn(value: unknown): Pipeline {
+export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
   const json = object(value);
   const state = text(json['state']);
   const blocked = json['blocked'] === null || json['blocked'] === undefined ? null : object(json['blocked']);
   const driver = json['driver'] === null ? null : object(json['driver']);
   return {
-    id: text(json['pipeline']),
+    ...{ id: text(json['pipeline']), revision: number(json['revision'], revision), readAt },
     name: text(json['name']),
     state: (STATES.includes(state) ? state : 'pending') as PipelineState,
     phase: textOrNull(json['phase']),
@@ -217,6 +218,18 @@ export function memberIn(value: unknown): Member {
   };
 }
 
+const TROUBLES: readonly string[] = ['unreadable', 'damaged', 'filling'];
+
+function troubleIn(value: unknown): Trouble {
+  const json = object(value);
+  const kind = text(json['kind']);
+  return {
+    kind: (TROUBLES.includes(kind) ? kind : 'unreadable') as Trouble['kind'],
+    ...{ key: text(json['key']), subject: text(json['subject']), says: text(json['says']) },
+    ...{ command: text(json['command'], 'signalbox doctor'), at: numberOrNull(json['at']) ?? undefined },
+  };
+}
+
 function countsIn(value: unknown): Counts {
   const json = object(value);
   const of = (name: TaskStatus): number => number(json[name]);
@@ -228,6 +241,7 @@ export function boardIn(value: unknown): State {
   const json = object(value);
   const readAt = timeIn(json['at']) ?? 0;
   const revision = number(json['revision']);
+  const since = number(json['since']);
   const resources = new Map<string, Resource>();
   const add = (kind: Kind, of: unknown): void => {
     for (const one of items(of)) {
@@ -242,7 +256,7 @@ export function boardIn(value: unknown): State {
   const role = text(token['role'], 'viewer');
   return {
     revision,
-    snapshotRevision: revision,
+    ...{ snapshotRevision: revision, workRevision: since, membersRevision: since },
     store: { engine: text(store['engine']), name: text(store['name']) },
     token: {
       name: text(token['name']),
@@ -251,14 +265,14 @@ export function boardIn(value: unknown): State {
     },
     allowsCommands: json['allowsCommands'] === true,
     resources,
-    tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one)])),
+    tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one, since, readAt)])),
     counts: countsIn(json['counts']),
-    pipelines: new Map(items(json['pipelines']).map((one) => [text(object(one)['pipeline']), pipelineIn(one)])),
+    pipelines: new Map(
+      items(json['pipelines']).map((one) => [text(object(one)['pipeline']), pipelineIn(one, since, readAt)]),
+    ),
     members: new Map(items(json['members']).map((one) => [text(object(one)['id']), memberIn(one)])),
     coordinator: textOrNull(json['coordinator']),
-    malformed: items(json['malformed']).map((one) => ({
-      ...{ key: text(object(one)['key']), why: text(object(one)['why']) },
-    })),
+    troubles: items(json['troubles']).map(troubleIn),
     deadlocks: [],
     entries: [],
     waits: [],

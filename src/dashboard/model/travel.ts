@@ -267,7 +267,7 @@ function pipelinesAt(steps: Travelled['steps'], at: number, live: State, board: 
       blocked: state === 'blocked' ? { on: 'guard', reasons: [], since: last.at, question: null } : null,
       ...{ driver: hold?.holder ?? null, isDriven: hold !== undefined, startedBy: past[0]?.actor ?? '' },
       ...{ startedAt: past[0]?.at ?? null, endedAt: isOver ? last.at : null },
-      ...{ isCancelling: last.command === 'cancel', reason: null },
+      ...{ isCancelling: last.command === 'cancel', reason: null, revision: 0, readAt: 0 },
     });
   }
   return found;

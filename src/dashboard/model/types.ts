@@ -1,5 +1,7 @@
 /** What the page knows. Times are milliseconds since 1970, by the clock of the server. */
 
+import type { AsOf } from './as-of.ts';
+
 export type Kind = 'lock' | 'semaphore';
 export type Role = 'viewer' | 'worker' | 'administrator';
 
@@ -38,15 +40,11 @@ export interface Waiter {
   readonly waitsFor: readonly string[];
 }
 
-export interface Resource {
+export interface Resource extends AsOf {
   readonly kind: Kind;
   /** `lock/main`. */
   readonly resource: string;
   readonly name: string;
-  /** As of this revision of the store: events up to it are in it already. */
-  readonly revision: number;
-  /** When the server was last asked for it; 0 if it is known by events alone. */
-  readonly readAt: number;
   readonly token: number;
   readonly onStale: 'reclaim' | 'alert';
   readonly maxHoldMs: number | null;
@@ -69,7 +67,7 @@ export interface Resource {
 
 export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
 
-export interface Task {
+export interface Task extends AsOf {
   readonly id: string;
   readonly status: TaskStatus;
   readonly capabilities: readonly string[];
@@ -100,7 +98,7 @@ export interface Phase {
   readonly endedAt: number | null;
 }
 
-export interface Pipeline {
+export interface Pipeline extends AsOf {
   readonly id: string;
   readonly name: string;
   readonly state: PipelineState;
@@ -150,6 +148,17 @@ export interface Deadlock {
   readonly cycle: readonly { readonly holder: string; readonly resource: string; readonly blockedBy: string }[];
 }
 
+export interface Trouble {
+  readonly kind: 'unreadable' | 'damaged' | 'filling';
+  /** The same as long as it lasts. */
+  readonly key: string;
+  readonly subject: string;
+  readonly says: string;
+  /** What a person runs to see more. */
+  readonly command: string;
+  readonly at: number | undefined;
+}
+
 export type Counts = Readonly<Record<TaskStatus, number>>;
 
 /** How long something took, and when it was over. */
@@ -175,16 +184,22 @@ export interface State {
   /** The newest revision that was heard of. */
   readonly revision: number;
   readonly snapshotRevision: number;
+  /** As of this revision tasks, pipelines and members were last read as a whole. */
+  readonly workRevision: number;
+  readonly membersRevision: number;
   readonly store: { readonly engine: string; readonly name: string };
   readonly token: { readonly name: string; readonly role: Role; readonly holders: readonly string[] | null };
   readonly allowsCommands: boolean;
   readonly resources: ReadonlyMap<string, Resource>;
+  /** Those that tell most, if there are many. */
   readonly tasks: ReadonlyMap<string, Task>;
+  /** Of all tasks: as the server counted them, and as events have moved them since. */
   readonly counts: Counts;
   readonly pipelines: ReadonlyMap<string, Pipeline>;
   readonly members: ReadonlyMap<string, Member>;
   readonly coordinator: string | null;
-  readonly malformed: readonly { readonly key: string; readonly why: string }[];
+  /** What is wrong with the store itself, in the words of the server. */
+  readonly troubles: readonly Trouble[];
   readonly deadlocks: readonly Deadlock[];
   /** The last events, the newest first; at most `MOST_ENTRIES`. */
   readonly entries: readonly Happening[];

@@ -7,7 +7,7 @@ import { figuresOf, quantiles, rate, recentQuantile, series } from '../model/rat
 import { countsOf, matching } from '../model/rows.ts';
 import { count, plural, span } from '../model/time.ts';
 import type { Pipeline, Resource, State } from '../model/types.ts';
-import { address, connection, matters, show, whyNot } from '../ui/app.ts';
+import { address, connection, copy, matters, show, whyNot } from '../ui/app.ts';
 import { Name, Panel, Since, Spark } from '../ui/parts.tsx';
 import { LongArm, SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
@@ -93,10 +93,11 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 }
 
 function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {
-  const { title, aspect, sentence, cost, since, action, leads, breaks, key } = matter;
+  const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key } = matter;
   const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
   const onClick = (): void => {
-    if (mayBreak) show({ kind: 'ask', asking: { kind: 'break', resource: breaks } });
+    if (copies !== undefined) void copy(copies, copies);
+    else if (mayBreak) show({ kind: 'ask', asking: { kind: 'break', resource: breaks } });
     else address.go(leads);
   };
   return (
@@ -115,9 +116,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
         )}
       </span>
       <span class="cost">{cost}</span>
-      <span class="age">
-        <Since at={since} />
-      </span>
+      <span class="age">{since !== undefined && <Since at={since} />}</span>
       <button type="button" class="button" data-matter={key} onClick={onClick}>
         {breaks !== undefined && !mayBreak ? 'See lock' : action}
       </button>

@@ -1,15 +1,14 @@
 /** One semaphore: who has which slots, who waits for how many, and what would let them in. */
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
-import { aspectOf, longest } from '../model/needs.ts';
 import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { type AskedDeed, address, connection, copy, show, whyNot } from '../ui/app.ts';
+import { type AskedDeed, show, whyNot } from '../ui/app.ts';
 import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
+import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { leaseLeft, shellWord } from './lock.tsx';
 import { Blank } from './overview.tsx';
@@ -24,65 +23,38 @@ const FEW_SLOTS = 8;
 export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `semaphore/${name}`;
-  useEffect(() => {
-    connection.see([resource]);
-    return () => connection.see([]);
-  }, [resource]);
+  useSight(resource);
   if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('semaphore', name);
-  const aspect = aspectOf(state, of, now);
-  const oldest = longest(of);
   const used = usedOf(of);
   const wanted = of.waiting.reduce((sum, { weight }) => sum + weight, 0);
-  const not = of.holds.length === 0 ? 'Nobody holds slots' : whyNot(snapshot, 'administrator');
   return (
     <>
-      <div class="head">
-        <SignalSign is={aspect} size={22} />
-        <div class="grow">
-          <h1>
-            <Name of={of.name} kind="semaphore" />
-          </h1>
-          <div class="under">
-            <span class="num">
-              {count(used)} of {plural(of.capacity, 'slot')} in use
-            </span>
-            <span class="faint">·</span>
-            {oldest === undefined ? (
-              <span>nobody waits</span>
-            ) : (
-              <span>
-                {count(of.waiting.length)} waiting for {plural(wanted, 'slot')}, longest{' '}
-                <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : 'strong'} />
-              </span>
-            )}
-            {of.isDrained && <span class="amber strong">· drained</span>}
-          </div>
-        </div>
-        <div class="deeds">
-          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-            Copy link
-          </button>
-          <Deed
-            label="Resize…"
-            not={whyNot(snapshot, 'administrator')}
-            onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
-          />
-          <Deed
-            label={of.isDrained ? 'Undo drain…' : 'Drain…'}
-            not={of.capacity === 0 ? 'It was never used' : whyNot(snapshot, 'administrator')}
-            onClick={() =>
-              show({ kind: 'ask', asking: { kind: 'deed', deed: of.isDrained ? undoing(of) : draining(of) } })
-            }
-          />
-          <Deed
-            class="danger"
-            label="Break…"
-            not={not}
-            onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource } })}
-          />
-        </div>
-      </div>
+      <ResourceHead
+        of={of}
+        snapshot={snapshot}
+        says={
+          <span class="num">
+            {count(used)} of {plural(of.capacity, 'slot')} in use
+          </span>
+        }
+        wanted={` for ${plural(wanted, 'slot')}`}
+        then={of.isDrained && <span class="amber strong">· drained</span>}
+        breaks={{ label: 'Break…', nobody: 'Nobody holds slots' }}
+      >
+        <Deed
+          label="Resize…"
+          not={whyNot(snapshot, 'administrator')}
+          onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
+        />
+        <Deed
+          label={of.isDrained ? 'Undo drain…' : 'Drain…'}
+          not={of.capacity === 0 ? 'It was never used' : whyNot(snapshot, 'administrator')}
+          onClick={() =>
+            show({ kind: 'ask', asking: { kind: 'deed', deed: of.isDrained ? undoing(of) : draining(of) } })
+          }
+        />
+      </ResourceHead>
       {of.drained !== null && <DrainNote of={of.drained} />}
       <div class="grid">
         <Panel
