@@ -130,7 +130,9 @@ export type {
   PipelineResumedEvent,
   PipelineStartedEvent,
   QueuedEvent,
+  DrainedEvent,
   ResizedEvent,
+  UndrainedEvent,
   ResyncEvent,
   SemaphoreAcquiredEvent,
   SemaphoreDeniedEvent,
@@ -200,7 +202,15 @@ export type {
   RequestOptions,
   SettingsView,
 } from './runtime/holds/terms.ts';
-export type { Semaphore, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
+export type {
+  Draining,
+  DrainResult,
+  Semaphore,
+  SemaphoreOptions,
+  SemaphoreView,
+  Undraining,
+  UndrainResult,
+} from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,
@@ -241,8 +251,10 @@ export type {
   ClaimAttempt,
   ClaimOptions,
   DetachedClaimOptions,
+  ForceOptions,
   ForceOutcome,
   NextAttempt,
+  RequeueOptions,
   Tasks,
 } from './runtime/tasks/tasks.ts';
 export type { HoldSet } from './runtime/holds/hold-set.ts';

@@ -14,8 +14,9 @@ export function lockSummary({ name, holds, waiting }: SurveyedLock): Summary {
   return { name, state, holders: holds.map(({ holder }) => holder).join(', '), waiting: waiting.length };
 }
 
-export function semaphoreSummary({ name, capacity, usedSlots, holds, waiting }: SurveyedSemaphore): Summary {
-  const state = `${usedSlots} of ${capacity}${holds.some(({ isStale }) => isStale) ? ', stale' : ''}`;
+export function semaphoreSummary({ name, capacity, usedSlots, drained, holds, waiting }: SurveyedSemaphore): Summary {
+  const stale = holds.some(({ isStale }) => isStale) ? ', stale' : '';
+  const state = `${usedSlots} of ${capacity}${stale}${drained === undefined ? '' : ', drained'}`;
   const holders = holds.map(({ holder, weight }) => (weight === 1 ? holder : `${holder} ×${weight}`)).join(', ');
   return { name, state, holders, waiting: waiting.length };
 }

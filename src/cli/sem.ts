@@ -1,15 +1,16 @@
 /** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
 import type { Command } from 'commander';
-import { requestProblem } from '../core/index.ts';
+import { drainTold, requestProblem } from '../core/index.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
-import { addBreaking } from './breaking.ts';
+import { addBreaking, breaker } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
-import { type AcquireFlags, addAcquireOptions } from './holding.ts';
+import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
 import { semaphoreSummary } from './list-table.ts';
 import { semaphoreName } from './names.ts';
 import { print, printJson } from './output.ts';
@@ -33,13 +34,14 @@ Examples:
   signalbox sem show api
   signalbox sem resize api --capacity 8
   signalbox sem configure api --capacity 4 --max-hold 10m
+  signalbox sem drain api --reason 'the database moves'
   signalbox sem break api --reason 'agent:7 was switched off'
 
 To hold slots just while a command runs, use: signalbox run --sem NAME=WEIGHT -- COMMAND`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
-  const subcommands = { acquire, renew, release, configure, show, list, resize, break: breakSemaphore };
+  const subcommands = { acquire, renew, release, configure, show, list, resize, drain, break: breakSemaphore };
   for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
 }
 
@@ -132,12 +134,12 @@ function show(command: Command): void {
       '\nExamples:\n  signalbox sem show api\n  signalbox sem show api --json | jq .availableSlots',
     );
   addShowing(command, SEMAPHORE, (semaphore) => {
-    const { resource, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
+    const { resource, capacity, usedSlots, availableSlots, drained, holds, waiting } = semaphore;
     const isMade = capacity > 0;
     if (hasRules(semaphore)) print(`${resource}: ${rulesTold(semaphore, semaphore.limits)}`);
     if (isMade) print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
     else print(`${resource} has not been used.`);
-    return isMade && holds.length + waiting.length > 0;
+    return drained !== undefined || (isMade && holds.length + waiting.length > 0);
   });
 }
 
@@ -162,6 +164,8 @@ If fewer than are in use, it takes effect as holders release. Exit code 64 if th
     .action(async (name: string, { capacity }: { capacity: number }) => {
       await withBox(command, async (box) => {
         const semaphore = box.semaphore(name);
+        const problem = requestProblem({ capacity });
+        if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
         await refuseUnknown(box, name, capacity);
         await semaphore.resize(capacity);
         if (isJson(command)) printJson({ resource: semaphore.resource, capacity });
@@ -170,16 +174,81 @@ If fewer than are in use, it takes effect as holders release. Exit code 64 if th
     });
 }
 
-/** Resizing would make the semaphore, and a misspelt name would go unnoticed. */
-async function refuseUnknown(box: Signalbox, name: string, capacity: number): Promise<void> {
-  const problem = requestProblem({ capacity });
-  if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
+function drain(command: Command): void {
+  command
+    .description('grant nothing new until --undo; holders keep what they have')
+    .argument('<name>', 'of the semaphore', semaphoreName)
+    .option('--reason <text>', 'why; those who wait get to see it')
+    .option('--undo', 'grant again, to those who wait first')
+    .option('--revision <number>', 'with --undo: only the drain of this revision, as --json shows it', numberArgument);
+  addHolder(command, 'who drains it (default: $SIGNALBOX_HOLDER, or user:NAME)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox sem drain api --reason 'the database moves'
+  signalbox sem show api
+  signalbox sem drain api --undo
+
+For administrators. Requests wait, tries are refused (exit code 75), and so is --strategy force. When nothing is held
+any more, change what the slots stand for. A semaphore:drained event records who did it and why, a semaphore:undrained
+event who undid it. Exit codes: 1 with --undo if it is not drained, or by another drain than --revision names; 64 if
+there is no such semaphore.`,
+    )
+    .action(async (name: string, flags: DrainFlags) => {
+      const { reason, undo, revision } = flags;
+      const holder = flags.holder ?? breaker();
+      if (undo !== true && reason === undefined) throw new CliExit(EXIT.usage, 'say why, with --reason; or --undo');
+      await withBox(command, async (box) => {
+        const semaphore = box.semaphore(name);
+        const { resource } = semaphore;
+        await refuseUnknown(box, name);
+        const done =
+          undo === true
+            ? await semaphore.undrain({ holder, ...given({ revision }) })
+            : await semaphore.drain({ holder, reason: reason ?? '' });
+        const { kind } = done;
+        const shown = 'drain' in done ? { ...done.drain, at: new Date(done.drain.at).toISOString() } : null;
+        const told = `${resource}: ${drainAnswer(done, name)}`;
+        if (kind === 'not-drained' || kind === 'another-drain') {
+          throw new CliExit(EXIT.no, told, { resource, outcome: kind, drained: shown });
+        }
+        if (isJson(command)) printJson({ resource, outcome: kind, drained: shown });
+        else print(told);
+      });
+    });
+}
+
+interface DrainFlags {
+  readonly reason?: string;
+  readonly undo?: true;
+  readonly revision?: number;
+  readonly holder?: string;
+}
+
+function drainAnswer(done: DrainResult | UndrainResult, name: string): string {
+  switch (done.kind) {
+    case 'drained':
+      return `grants nothing new; to undo it: signalbox sem drain ${quoted(name)} --undo`;
+    case 'already-drained':
+      return `was ${drainTold(done.drain)}`;
+    case 'undrained':
+      return 'grants slots again';
+    case 'not-drained':
+      return 'it is not drained, so there is nothing to undo';
+    case 'another-drain':
+      return `nothing was undone: meanwhile it was ${drainTold(done.drain)} (revision ${done.drain.revision})`;
+  }
+}
+
+/** Resizing or draining would make the semaphore, and a misspelt name would go unnoticed. */
+async function refuseUnknown(box: Signalbox, name: string, capacity?: number): Promise<void> {
   const { semaphores } = await box.survey({ leases: false });
   const names = semaphores.filter((one) => one.capacity > 0).map((one) => one.name);
   if (names.includes(name)) return;
   const near = nearest(name, names);
   const hint = near === undefined ? '' : `; did you mean ${near}?`;
-  const make = `to make it: signalbox sem configure ${quoted(name)} --capacity ${capacity}`;
+  const make = `to make it: signalbox sem configure ${quoted(name)} --capacity ${capacity ?? 'NUMBER'}`;
   throw new CliExit(EXIT.usage, `semaphore/${name} does not exist${hint}\n  ${make}`);
 }
 

@@ -1,8 +1,8 @@
 /** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
-import { type Json, type OnStale, spoken } from '../core/index.ts';
+import { type Drain, drainTold, type Json, type OnStale, spoken } from '../core/index.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
-import { behindTold, NotAcquired } from '../runtime/refusal.ts';
+import { behindTold, NotAcquired, type Refusal } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
@@ -22,6 +22,8 @@ export interface Wait {
   readonly behind?: { readonly holder: string; readonly weight: number; readonly free: number };
   /** Under `alert` a stale hold is not given to the next in line. */
   readonly onStale?: OnStale;
+  /** Nothing is granted, however much is free. */
+  readonly drained?: Drain | undefined;
 }
 
 const MOST_NAMED = 2;
@@ -50,6 +52,7 @@ export async function currentWait(
       place: own.position,
       holders: found.holds,
       onStale: found.onStale,
+      drained: found.drained,
       ahead: ahead.map(({ holder }) => holder),
       ...(isHeldUp && { behind: { holder: first.holder, weight: first.weight ?? 1, free } }),
     };
@@ -72,7 +75,8 @@ export async function currentHolders(
     (one, other) => Number(resourceOf(other) === refused) - Number(resourceOf(one) === refused),
   );
   for (const want of first) {
-    const { resource, holds, onStale } = await surveyed(box, want);
+    const { resource, holds, onStale, drained } = await surveyed(box, want);
+    if (drained !== undefined) return { resource, told: drainTold(drained) };
     const holders = holds.filter(({ holder, isStale }) => holder !== own || isStale);
     const since = (at: number): string => `for ${spoken(now - at)}`;
     if (holders.length > 0)
@@ -104,12 +108,16 @@ export async function refusalTold(
     : refusal.kind === 'full'
       ? `only ${refusal.free} free`
       : '';
-  const told = [what, who?.told ?? ''].filter((part) => part !== '').join('; ');
+  const told = [isDrained(refusal) ? '' : what, who?.told ?? ''].filter((part) => part !== '').join('; ');
   const refused = new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
     resource,
     refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,
   });
   return error instanceof PlaceKept ? withTicket(refused, error.ticket) : refused;
+}
+
+function isDrained(refusal: Refusal): boolean {
+  return refusal.kind === 'full' && refusal.drained !== undefined;
 }
 
 /** The store ends the lease of a process that is gone within this time, if a process waits for it. */
@@ -139,6 +147,7 @@ export async function atOnceOrAfterTheDead<T>(
 type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting' | 'onStale'> & {
   readonly holds: readonly SurveyedHold[];
   readonly availableSlots?: number;
+  readonly drained?: Drain | undefined;
 };
 
 /** Asks for the state of leases only if a process is gone: only then does it matter when its lease ends. */
@@ -168,10 +177,11 @@ export function waitTold(wait: Wait, now: number, sinceMs?: number): string {
 }
 
 function heldBy(
-  { resource, holders, ahead, behind, onStale }: Wait,
+  { resource, holders, ahead, behind, onStale, drained }: Wait,
   since: (at: number) => string,
   isLasting = false,
 ): string {
+  if (drained !== undefined) return drainTold(drained);
   if (behind !== undefined) return behindTold(behind, behind.free);
   if (holders.length === 0) return ahead.length === 0 ? 'about to be granted' : `behind ${ahead[0]}`;
   const named = holders.slice(0, MOST_NAMED).map((hold) => {

@@ -11,10 +11,11 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
-import { type Json, spoken } from '../core/index.ts';
+import { type Drain, type Json, spoken } from '../core/index.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { type Colour, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
+import { quoted } from './pipeline/words.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
 import { commandIn, goneTold, personDecides } from './waiting.ts';
 
@@ -49,13 +50,18 @@ interface Group {
 
 /** `tasks`: those that a worker has. */
 export function whoLines(survey: Survey, layout: Layout, tasks: readonly TaskView[] = []): string[] {
-  const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
+  const inUse = [...survey.locks, ...survey.semaphores].filter(isTold);
   const all = [...inUse.map((one) => ({ resource: one.resource, entries: entriesOf(one) })), ...tasks.map(taskGroup)];
   if (all.length === 0) return ['Nothing is held or waited for.'];
   const rows = rowsOf(all, survey.at, layout);
   const columns = HEADER.map((title, at) => Math.max(title.length, ...rows.map(({ cells }) => cells[at]?.length ?? 0)));
   const isTooWide = columns.reduce((sum, one) => sum + one + 2, -2) > layout.width;
   return isTooWide ? asList(all, survey.at, layout) : tableLines(HEADER, rows, layout);
+}
+
+/** Whether there is something to tell: a hold, a waiter, or that nothing is granted. */
+export function isTold(one: Used): boolean {
+  return one.holds.length + one.waiting.length > 0 || ('drained' in one && one.drained !== undefined);
 }
 
 function rowsOf(all: readonly Group[], at: number, layout: Layout): readonly (Row & { cells: readonly string[] })[] {
@@ -117,7 +123,16 @@ function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: Tas
 function entriesOf(one: Used): readonly Entry[] {
   const capacity = 'capacity' in one ? one.capacity : undefined;
   const decides = one.onStale === 'alert' ? personDecides(one.resource) : '';
-  return [...one.holds.map((hold) => holdEntry(hold, capacity, decides)), ...one.waiting.map(waiterEntry)];
+  const drain = 'drained' in one && one.drained !== undefined ? [drainEntry(one.drained, one.name)] : [];
+  return [...drain, ...one.holds.map((hold) => holdEntry(hold, capacity, decides)), ...one.waiting.map(waiterEntry)];
+}
+
+/** Stands first: it is why nobody in the queue gets anything. */
+function drainEntry({ by, at, reason }: Drain, name: string): Entry {
+  return {
+    ...{ who: by, since: at, token: '', as: 'drain', state: 'drained: grants nothing new', isWaiting: false },
+    ...{ reason, facts: [], trouble: `to undo it: signalbox sem drain ${quoted(name)} --undo`, colour: 'yellow' },
+  };
 }
 
 type AnyHold = SurveyedHold & { mode?: string; weight?: number; slots?: readonly number[] };

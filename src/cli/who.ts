@@ -16,7 +16,7 @@ import { surveyJson } from '../json/survey.ts';
 import { layoutFor } from './table.ts';
 import { taskJson } from '../json/task.ts';
 import { type Shown, watched } from './watch.ts';
-import { whoLines } from './who-table.ts';
+import { isTold, whoLines } from './who-table.ts';
 
 const EXAMPLES = `
 Examples:
@@ -106,5 +106,5 @@ function nothing(resource: ReturnType<typeof resourceArgument> | undefined, url:
 }
 
 function isInUse({ locks, semaphores }: Survey): boolean {
-  return [...locks, ...semaphores].some(({ holds, waiting }) => holds.length + waiting.length > 0);
+  return [...locks, ...semaphores].some(isTold);
 }

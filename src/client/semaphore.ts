@@ -5,7 +5,10 @@ import { runUnder } from '../runtime/holds/run-under.ts';
 import type { DetachedHold, SettingsView } from '../runtime/holds/terms.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
+import type { Drain } from '../core/index.ts';
+import type { Draining, DrainResult, Undraining, UndrainResult } from '../runtime/holds/semaphore.ts';
 import { type Grant, RemoteSemaphoreHold } from './hold.ts';
+import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
 
 /** How to ask for slots over HTTP. */
@@ -73,6 +76,25 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
     await this.ask({ method: 'PUT', body: { capacity } }, 'settings');
   }
 
+  /** Grants nothing new until `undrain`, for administrators: requests wait, and holders keep what they have. */
+  async drain(by: Draining): Promise<DrainResult> {
+    const { outcome, drained } = await this.post<Drained>('drain', by, { isKeyed: true });
+    return { kind: outcome as DrainResult['kind'], drain: drainFrom(drained) };
+  }
+
+  /** Grants again, to those who wait first. With a `revision`, only if that is still the drain that you saw. */
+  async undrain(by: Undraining): Promise<UndrainResult> {
+    try {
+      const { drained } = await this.post<Drained>('undrain', by, { isKeyed: true });
+      return { kind: 'undrained', drain: drainFrom(drained) };
+    } catch (error) {
+      const { drained } = refusedWith(error, 'wrong-state') as unknown as {
+        readonly drained: Drained['drained'] | null;
+      };
+      return drained === null ? { kind: 'not-drained' } : { kind: 'another-drain', drain: drainFrom(drained) };
+    }
+  }
+
   /** Who holds slots, who waits for them, and which rules bind them. */
   async inspect(): Promise<SurveyedSemaphore & SettingsView> {
     const semaphore = semaphoreFrom(await this.ask<SemaphoreJson>({ method: 'GET' }));
@@ -89,4 +111,13 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
   protected detached(grant: Grant): DetachedSemaphoreHold {
     return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
   }
+}
+
+interface Drained {
+  readonly outcome: string;
+  readonly drained: Omit<Drain, 'at'> & { readonly at: string };
+}
+
+function drainFrom({ at, ...drain }: Drained['drained']): Drain {
+  return { ...drain, at: Date.parse(at) };
 }

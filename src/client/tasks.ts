@@ -10,7 +10,7 @@ import type { ListOptions } from '../runtime/tasks/listing.ts';
 import type { PublishOptions, PublishOutcome } from '../runtime/tasks/publishing.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import type { TaskWaitOptions } from '../runtime/tasks/task-waiters.ts';
-import type { ForceOutcome } from '../runtime/tasks/tasks.ts';
+import type { ForceOptions, ForceOutcome, RequeueOptions } from '../runtime/tasks/tasks.ts';
 import { abortedOr, unlessAborted } from './abandoned.ts';
 import { type Instant, instant, sinceMs } from './clock.ts';
 import { Kept } from './kept.ts';
@@ -134,8 +134,8 @@ export class RemoteTasks {
     return this.#ended(id, 'fail', { ...claim, ...options, reason });
   }
 
-  /** Takes the task from its owner, for administrators. The owner hears that it lost the claim. */
-  async forceRelease(id: string, by: { readonly holder: string; readonly reason: string }): Promise<ForceOutcome> {
+  /** Takes the task from its owner, for administrators; with a token, only if that claim still has it. */
+  async forceRelease(id: string, by: ForceOptions): Promise<ForceOutcome> {
     try {
       const { owner } = await this.#post<{ owner: string }>(id, 'release', { ...by, force: true });
       return { kind: 'released', owner };
@@ -146,12 +146,12 @@ export class RemoteTasks {
   }
 
   /** Makes a failed task pending again, with all its retries. */
-  retry(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+  retry(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
     return this.#put<RequeueOutcome>(id, this.#post(id, 'retry', options));
   }
 
   /** Makes any task pending again that no worker has, a complete one too. */
-  requeue(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+  requeue(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
     return this.#put<RequeueOutcome>(id, this.#post(id, 'requeue', options));
   }
 

@@ -1,6 +1,7 @@
 /** The witness over HTTP: read the record, follow it, have it verified and sealed. */
 import type { Checkpoint, InclusionProof, Verification, WitnessEntry } from '../core/index.ts';
 import { Failure } from '../failure.ts';
+import type { WitnessWarnings } from '../core/troubles.ts';
 import type { WitnessFilter } from '../runtime/witness/filter.ts';
 import type { OwnEntry } from '../runtime/witness/log.ts';
 import { messagesOf } from './events.ts';
@@ -11,6 +12,7 @@ interface EntriesPage {
   readonly next: string | null;
   readonly isTrimmed: boolean;
 }
+type Answered = Verification & { readonly isIntact: boolean; readonly revision: number };
 
 /** The record of every change, at a server. */
 export class RemoteWitness {
@@ -24,6 +26,12 @@ export class RemoteWitness {
   /** Whether changes of this store are entered. */
   async isOn(): Promise<boolean> {
     return (await this.#get<{ isOn: boolean }>('/v1/witness')).isOn;
+  }
+
+  /** What maintenance has warned of: a record that fills, chains that are damaged. */
+  async warnings(): Promise<WitnessWarnings> {
+    const { warnings } = await this.#get<{ warnings?: WitnessWarnings }>('/v1/witness');
+    return warnings ?? { isFilling: false, damaged: [] };
   }
 
   /** The entries that fit, chain by chain, each chain in order. Throws `compacted` if some were trimmed meanwhile. */
@@ -61,8 +69,10 @@ export class RemoteWitness {
   }
 
   /** Has the server read the whole record; `finding` names the first problem, if there is one. */
-  verify(): Promise<Verification> {
-    return this.#requests.ask({ method: 'GET', path: '/v1/witness/verify', waitMs: 60_000 });
+  async verify(): Promise<Verification> {
+    const asked = { method: 'GET', path: '/v1/witness/verify', waitMs: 60_000 } as const;
+    const { isIntact: _, revision: _revision, ...found } = await this.#requests.ask<Answered>(asked);
+    return found;
   }
 
   /** Checks the record, and seals it up to now, for administrators. */

@@ -1,4 +1,6 @@
 /** The capacity of a semaphore: how much of it is free, which request makes it, and which requests it can never serve. */
+import { staleOf } from './hold.ts';
+import { type Moment, NONE } from './machine.ts';
 import type { Semaphore, SemaphoreHold, SemaphoreOutcome, SemaphoreRecord, SemaphoreRequest } from './semaphore.ts';
 import { LARGEST_WEIGHT } from './slots.ts';
 
@@ -16,8 +18,28 @@ export function roomIn(record: SemaphoreRecord): number {
   return record.capacity - weightOf(record.holds);
 }
 
+/** Of a drained semaphore nothing can be had. */
 export function freeIn(record: SemaphoreRecord): number {
-  return Math.max(0, roomIn(record));
+  return record.drained === undefined ? Math.max(0, roomIn(record)) : 0;
+}
+
+/**
+ * The stale holds that granting this request would reclaim: none if there is room without that, otherwise every stale
+ * one. Undefined if there is no room even so, or if it is drained.
+ */
+export function inTheWay(
+  record: SemaphoreRecord,
+  request: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  at: Moment,
+): readonly SemaphoreHold[] | undefined {
+  if (record.drained !== undefined) return undefined;
+  const room = roomIn(record);
+  const needed = request.weight - (own === undefined ? 0 : own.weight);
+  if (needed <= room) return NONE;
+  if (record.onStale === 'alert' && request.steal !== true) return undefined;
+  const stale = staleOf(record.holds, at);
+  return needed <= room + weightOf(stale) ? stale : undefined;
 }
 
 /** The first request that names a capacity makes the semaphore, which may have been configured before. */

@@ -4,7 +4,7 @@ import { shown } from './shown.ts';
 
 export const eventNames = [
   ...named('lock', 'acquired reclaimed denied queued released stale forced downgraded deadlock'),
-  ...named('semaphore', 'acquired reclaimed denied queued released stale forced resized deadlock'),
+  ...named('semaphore', 'acquired reclaimed denied queued released stale forced resized drained undrained deadlock'),
   ...named('task', 'published claimed released requeued completed failed'),
   ...named('pipeline', 'started phase blocked resumed done failed cancelling cancelled'),
   ...named('member', 'joined left'),

@@ -50,8 +50,18 @@ export function semaphoreFault(
     for (const { weight } of before.holds) earlier += weight;
     if (used > earlier) return `${used} slots are in use, of ${capacity}, and ${earlier} were before`;
   }
+  const past = before === undefined ? undefined : grantedPast(record, before);
+  if (past !== undefined) return past;
   const twice = thorough ? slotTwice(holds.map(({ slots }) => slots)) : undefined;
   return twice === undefined ? tokenFault(record, before) : `slot ${twice} is held twice`;
+}
+
+/** Nobody gets anything while one and the same drain lasts. */
+function grantedPast({ holds, drained }: SemaphoreRecord, before: SemaphoreRecord): string | undefined {
+  if (drained === undefined || drained.revision !== before.drained?.revision) return undefined;
+  const had = new Map(before.holds.map(({ id, weight }) => [id, weight]));
+  const one = holds.find(({ id, weight }) => weight > (had.get(id) ?? 0));
+  return one === undefined ? undefined : `${one.holder} got slots, and ${drained.by} had drained it`;
 }
 
 /** What a request asks for, as far as the hold that answers it shows. */

@@ -268,6 +268,7 @@ export {
   type Waiting,
   type WaitsFor,
 } from './queue.ts';
+export { type Drain, type DrainOutcome, drainTold, withDrain } from './drain.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
   type Asked,

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type BrokenLaw,
   Chance,
+  type Command,
   type Moves,
   play,
   semaphoreLaws,
@@ -10,6 +11,7 @@ import {
   settingsBugs,
   Trial,
 } from '../../test/laws/index.ts';
+import { withDrain } from './drain.ts';
 import type { Moment } from './machine.ts';
 import {
   availableSlots,
@@ -26,6 +28,16 @@ import {
   usedSlots,
 } from './semaphore.ts';
 import { slotNumbers } from './slots.ts';
+
+/** Undone more often than done: else nothing would be granted for most of the time. */
+const OTHERS: readonly Command[] = [
+  { kind: 'configure' },
+  { kind: 'configure' },
+  { kind: 'drain', holder: 'admin', reason: 'a repair' },
+  { kind: 'undrain', holder: 'admin' },
+  { kind: 'undrain', holder: 'admin' },
+  { kind: 'undrain', holder: 'admin', revision: 1 },
+];
 
 type Transition = (semaphore: Semaphore, command: SemaphoreCommand, at: Moment) => SemaphoreStep;
 
@@ -44,7 +56,8 @@ function semaphores(scale: number): Moves<Semaphore> {
     },
     claims: [],
     upgrades: false,
-    other: (chance) => (chance.often(80) ? { kind: 'resize', capacity: capacity(chance) } : { kind: 'configure' }),
+    other: (chance) =>
+      chance.often(60) ? { kind: 'resize', capacity: capacity(chance) } : chance.pick<Command>(OTHERS),
   };
 }
 
@@ -68,6 +81,7 @@ function onTrial(
     moves.forEach((move, place) => play(trial, new Chance(move), possible, `#${place}`));
     trial.finish({
       release: (claim) => ({ ...claim, kind: 'release' }),
+      reopen: { kind: 'undrain', holder: 'admin' },
       maintain: { kind: 'maintain' },
       settle: { kind: 'settle' },
       breakAll: { kind: 'break', holder: 'admin', reason: 'going home' },
@@ -563,6 +577,27 @@ const BUGS: readonly Bug[] = [
     planted(semaphore, command, at) {
       const step = semaphoreTransition(semaphore, command, at);
       return command.kind === 'tick' ? { ...step, events: step.events.slice(-1) } : step;
+    },
+  },
+  {
+    bug: 'a drain is passed over',
+    breaks: 'nobody gets anything while it is drained',
+    planted(semaphore, command, at) {
+      const { drained } = semaphore.record;
+      if (drained === undefined || command.kind === 'undrain' || command.kind === 'drain') {
+        return semaphoreTransition(semaphore, command, at);
+      }
+      const step = semaphoreTransition({ ...semaphore, record: withDrain(semaphore.record, undefined) }, command, at);
+      return withState(step, { ...step.state, record: withDrain(step.state.record, drained) });
+    },
+  },
+  {
+    bug: 'a drain ends with a release',
+    breaks: 'a drain begins and ends only by command',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'released') return step;
+      return withState(step, { ...step.state, record: withDrain(step.state.record, undefined) });
     },
   },
 ];

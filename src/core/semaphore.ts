@@ -12,7 +12,7 @@
  * slots that are held, and waits its turn. The record and the waiting requests are separate, as for locks; what
  * the two machines have in common is in resource.ts, grant.ts and hold-commands.ts.
  */
-import { freeIn, impossible, isCount, madeBy, mismatch, noCapacity, roomIn, weightOf } from './capacity.ts';
+import { freeIn, impossible, inTheWay, isCount, madeBy, mismatch, noCapacity, roomIn, weightOf } from './capacity.ts';
 import {
   askedBefore,
   joinSettled,
@@ -25,6 +25,7 @@ import {
   takeOrQueue,
   withLimits,
 } from './grant.ts';
+import { type Drain, type DrainCommand, type DrainOutcome, drainTransition } from './drain.ts';
 import { except, type Hold, holdEvents, isStale, ownHold, staleOf } from './hold.ts';
 import { holdTransition } from './hold-commands.ts';
 import {
@@ -71,6 +72,8 @@ export interface SemaphoreRequest extends Request {
 export interface SemaphoreRecord extends HoldRecord<SemaphoreHold> {
   readonly kind: 'semaphore';
   readonly capacity: number;
+  /** Nothing new is granted until it is undone; absent if it is not drained. */
+  readonly drained?: Drain;
 }
 
 export type Semaphore = ResourceState<SemaphoreRecord, SemaphoreRequest>;
@@ -80,7 +83,8 @@ export type SemaphoreCommand =
   | HoldCommand<SemaphoreHold>
   /** `capacity`: makes the semaphore if no request has made it yet; another capacity than it has is refused. */
   | (Configure & { readonly capacity?: number })
-  | { readonly kind: 'resize'; readonly capacity: number; readonly holder?: string };
+  | { readonly kind: 'resize'; readonly capacity: number; readonly holder?: string }
+  | DrainCommand;
 
 export type SemaphoreOutcome =
   | HoldOutcome<SemaphoreHold, SemaphoreCommand>
@@ -94,6 +98,8 @@ export type SemaphoreOutcome =
       readonly free: number;
       readonly holders: readonly SemaphoreHold[];
       readonly behind?: { readonly holder: string; readonly weight: number };
+      /** Nothing at all is granted until this is undone. */
+      readonly drained?: Drain;
     }
   | {
       readonly kind: 'queued';
@@ -105,7 +111,8 @@ export type SemaphoreOutcome =
   | { readonly kind: 'impossible'; readonly why: string; readonly capacity: number }
   | { readonly kind: 'capacity-mismatch'; readonly capacity: number; readonly asked: number }
   | { readonly kind: 'not-holder'; readonly holders: readonly SemaphoreHold[] }
-  | { readonly kind: 'resized'; readonly capacity: number };
+  | { readonly kind: 'resized'; readonly capacity: number }
+  | DrainOutcome;
 
 export type SemaphoreStep = Step<Semaphore, SemaphoreOutcome>;
 
@@ -123,6 +130,7 @@ export const unusedSemaphore = newSemaphore(0);
 export function semaphoreTransition(semaphore: Semaphore, command: SemaphoreCommand, at: Moment): SemaphoreStep {
   if (command.kind === 'acquire') return acquire(semaphore, command, at);
   if (command.kind === 'resize') return resize(semaphore, command, at);
+  if (command.kind === 'drain' || command.kind === 'undrain') return drainTransition(semaphore, command, rules, at);
   if (command.kind === 'configure' && command.capacity !== undefined) return ensure(semaphore, command, at);
   return holdTransition(semaphore, command, rules, at);
 }
@@ -133,7 +141,7 @@ export function usedSlots(semaphore: Semaphore): number {
   return weightOf(semaphore.record.holds);
 }
 
-/** None after shrinking below what is in use, until enough holders have left. */
+/** None while it is drained, nor after shrinking below what is in use, until enough holders have left. */
 export function availableSlots(semaphore: Semaphore): number {
   return freeIn(semaphore.record);
 }
@@ -167,7 +175,7 @@ function acquire(semaphore: Semaphore, command: Acquire<SemaphoreRequest>, at: M
 }
 
 function acquireFrom(semaphore: Semaphore, command: Acquire<SemaphoreRequest>, at: Moment): SemaphoreStep {
-  if (command.force === true) return force(semaphore, command, at);
+  if (command.force === true && semaphore.record.drained === undefined) return force(semaphore, command, at);
   if (semaphore.waiting.length === 0) return join(semaphore, command, at);
   return joinSettled(semaphore, command, join, rules, at);
 }
@@ -305,7 +313,9 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
     reentered: (hold) => ({ kind: 'already-held', hold }),
     queued: (record, position) => ({ kind: 'queued', position, free: freeIn(record), holders: record.holds }),
     taken: (record, { weight }, next) => {
+      const { drained } = record;
       const free = freeIn(record);
+      if (drained !== undefined) return { kind: 'full', free, holders: record.holds, drained };
       const behind = next !== undefined && weight <= free ? { holder: next.holder, weight: next.weight } : undefined;
       return { kind: 'full', free, holders: record.holds, ...(behind !== undefined && { behind }) };
     },
@@ -329,24 +339,6 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
     return { state: made, events: making(semaphore, made, at), answers: NONE, losses: NONE };
   },
 };
-
-/**
- * The stale holds that granting this request would reclaim: none if there is room without that, otherwise every stale
- * one. Undefined if there is no room even so.
- */
-function inTheWay(
-  record: SemaphoreRecord,
-  request: SemaphoreRequest,
-  own: SemaphoreHold | undefined,
-  at: Moment,
-): readonly SemaphoreHold[] | undefined {
-  const room = roomIn(record);
-  const needed = request.weight - (own === undefined ? 0 : own.weight);
-  if (needed <= room) return NONE;
-  if (record.onStale === 'alert' && request.steal !== true) return undefined;
-  const stale = staleOf(record.holds, at);
-  return needed <= room + weightOf(stale) ? stale : undefined;
-}
 
 /** The refusal if there are slots, but no more room in the record. */
 function noRoomFor(

@@ -31,7 +31,7 @@ type Shown = Readonly<Record<string, unknown>>;
 export type PipelineJson = Shown & { readonly pipeline: string; readonly isDriven: boolean };
 
 /** What `pipelineJson` was made of, as far as it shows it: without what only drivers need. */
-export function pipelineFrom({ pipeline: id, phase: _, ...json }: PipelineJson): PipelineRecord & {
+export function pipelineFrom({ pipeline: id, phase: _, revision: _revision, ...json }: PipelineJson): PipelineRecord & {
   readonly isDriven: boolean;
 } {
   const { phases, blocked, driver, cancel, startedAt, endedAt, reason, ...rest } = json;

@@ -1,4 +1,5 @@
 /** Everything in a store at a glance, as JSON: on the command line and over HTTP. */
+import type { WitnessWarnings } from '../core/troubles.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -15,18 +16,20 @@ export interface Everything {
   readonly pipelines: readonly ListedPipeline[];
   readonly crew: Crew;
   readonly malformed: readonly Malformed[];
+  readonly witness: WitnessWarnings;
 }
 
 export async function lookAtEverything(box: Signalbox): Promise<Everything> {
   const malformed: Malformed[] = [];
   const onMalformed = (one: Malformed): void => void malformed.push(one);
-  const [survey, tasks, pipelines, crew] = await Promise.all([
+  const [survey, tasks, pipelines, crew, witness] = await Promise.all([
     box.survey(),
     box.tasks.list(),
     box.pipelines.list({ onMalformed }),
     crewOf(box, onMalformed),
+    box.witness.warnings(),
   ]);
-  return { survey, tasks, pipelines, crew, malformed: [...survey.malformed, ...malformed] };
+  return { survey, tasks, pipelines, crew, witness, malformed: [...survey.malformed, ...malformed] };
 }
 
 export function countsOf(tasks: readonly TaskView[]): Readonly<Record<TaskView['status'], number>> {

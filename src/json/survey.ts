@@ -34,13 +34,16 @@ export function lockJson({ name, resource, token, onStale, limits, holds, waitin
 }
 
 export function semaphoreJson(semaphore: SurveyedSemaphore, at: number): object {
-  const { name, resource, token, onStale, limits, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
+  const { name, resource, token, onStale, limits, capacity, usedSlots, availableSlots, drained, holds, waiting } =
+    semaphore;
   return {
     name,
     resource,
     capacity,
     usedSlots,
     availableSlots,
+    isDrained: drained !== undefined,
+    drained: drained === undefined ? null : { ...drained, at: time(drained.at) },
     token,
     onStale,
     ...limitsJson(limits),
@@ -144,8 +147,10 @@ export function lockFrom(json: LockJson): SurveyedLock {
   return resourceFrom(json) as unknown as SurveyedLock;
 }
 
-export function semaphoreFrom(json: SemaphoreJson): SurveyedSemaphore {
-  return resourceFrom(json) as unknown as SurveyedSemaphore;
+export function semaphoreFrom({ isDrained: _, drained, ...json }: SemaphoreJson): SurveyedSemaphore {
+  const { at, ...drain } = (drained ?? {}) as Shown;
+  const shown = typeof at === 'string' ? { ...drain, at: msOf(at) } : undefined;
+  return { ...resourceFrom(json), drained: shown } as unknown as SurveyedSemaphore;
 }
 
 function resourceFrom({ maxHoldMs, ttlMs, holds, waiting, isFree: _, ...rest }: Shown): Shown {

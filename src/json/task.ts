@@ -36,7 +36,15 @@ export function taskJson(view: TaskView): object {
 export type TaskJson = Readonly<Record<string, unknown>> & { readonly task: string };
 
 /** What `taskJson` was made of. */
-export function taskFrom({ task: id, retryAt, publishedAt, claimedAt, endedAt, ...rest }: TaskJson): TaskView {
+export function taskFrom({
+  task: id,
+  revision: _,
+  retryAt,
+  publishedAt,
+  claimedAt,
+  endedAt,
+  ...rest
+}: TaskJson): TaskView {
   const fields = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, value ?? undefined]));
   const [retry, published, claimed, ended] = [retryAt, publishedAt, claimedAt, endedAt].map((at) => msOf(at as string));
   return {

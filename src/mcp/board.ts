@@ -1,4 +1,5 @@
 /** The state of the store in few words: a model pays for each of them. */
+import { drainTold } from '../core/index.ts';
 import { countsOf, lookAtEverything } from '../json/status.ts';
 import { time } from '../json/time.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
@@ -44,10 +45,19 @@ function semaphoreTold({
   name,
   capacity,
   availableSlots,
+  drained,
   holds,
   waiting,
 }: SurveyedSemaphore): Readonly<Record<string, unknown>> {
-  return { semaphore: name, capacity, free: availableSlots, ...holdersTold(holds), ...waitersTold(waiting) };
+  const stopped = drained === undefined ? {} : { isDrained: true, drained: drainTold(drained) };
+  return {
+    semaphore: name,
+    capacity,
+    free: availableSlots,
+    ...stopped,
+    ...holdersTold(holds),
+    ...waitersTold(waiting),
+  };
 }
 
 function holdersTold(

@@ -1,7 +1,8 @@
 /** Why a request ended without a hold, or a hold ended without a release, and the errors that say so. */
-import { blockerTold, type ClaimRefusal } from '../core/index.ts';
+import { blockerTold, type ClaimRefusal, drainTold } from '../core/index.ts';
 import type {
   Cycle,
+  Drain,
   Json,
   LockHold as LockGrant,
   LossReason,
@@ -34,6 +35,8 @@ export type Refusal =
       readonly free: number;
       readonly holders: readonly SemaphoreGrant[];
       readonly behind?: { readonly holder: string; readonly weight: number };
+      /** Nothing at all is granted until this is undone. */
+      readonly drained?: Drain;
     }
   /** Its metadata and reason do not fit into the record with those of the other holds. */
   | TooLarge
@@ -111,6 +114,7 @@ function explained(refusal: Refusal): string {
     case 'busy':
       return `held by ${told(refusal.holders)}`;
     case 'full':
+      if (refusal.drained !== undefined) return drainTold(refusal.drained);
       if (refusal.behind !== undefined) return behindTold(refusal.behind, refusal.free);
       return `only ${refusal.free} free; held by ${told(refusal.holders)}`;
     case 'too-large':

@@ -26,7 +26,7 @@ import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
 import { EventLog } from './observe/event-log.ts';
 import { Events } from './observe/events.ts';
-import { followSince, type PastListener } from './observe/past-events.ts';
+import { followSince, type PastListener, type PastWindow } from './observe/past-events.ts';
 import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
 import { iterated } from './subscriber-iterator.ts';
 import { type Subscription, subscription } from './subscription.ts';
@@ -276,10 +276,16 @@ export class Signalbox implements AsyncDisposable {
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** For the command line: the events since `at` that the store still has, then those that happen. */
-  async eventsSince(pattern: EventPattern, at: number, listener: PastListener, signal: AbortSignal): Promise<void> {
+  /** For the command line: the events since `at` that the store still has, then those that happen; or a part of them. */
+  async eventsSince(
+    pattern: EventPattern,
+    at: number,
+    listener: PastListener,
+    signal: AbortSignal,
+    window?: PastWindow,
+  ): Promise<void> {
     const over = AbortSignal.any([signal, this.#runtime.stopped]);
-    await followSince(this.#runtime, pattern, at, listener, over);
+    await followSince(this.#runtime, pattern, at, listener, over, window);
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */

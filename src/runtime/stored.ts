@@ -81,11 +81,12 @@ function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => string | 
 
 /** What is wrong with the record of a lock or a semaphore. Every reader relies on these fields. */
 export function recordProblem(record: Fields, kind: ResourceKind): string | undefined {
-  const { token, onStale, limits = {}, holds, capacity } = record;
+  const { token, onStale, limits = {}, holds, capacity, drained } = record;
   if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
   if (!isCount(token)) return `its token is ${shown(token)}`;
   if (kind === 'semaphore' && !isCount(capacity)) return `its capacity is ${shown(capacity)}`;
   if (!Array.isArray(holds)) return `its holds are ${shown(holds)}`;
+  if (drained !== undefined && !isDrain(drained)) return `its drain is ${shown(drained)}`;
   if (!isObject(limits)) return `its limits are ${shown(limits)}`;
   const problem = requestProblem({ ...limits, onStale }, ['onStale']);
   if (problem !== undefined) return problem;
@@ -94,6 +95,12 @@ export function recordProblem(record: Fields, kind: ResourceKind): string | unde
     if (wrong !== undefined) return `holds[${place}]: ${wrong}`;
   }
   return undefined;
+}
+
+export function isDrain(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { by, at, reason, revision } = value;
+  return typeof by === 'string' && isTime(at) && typeof reason === 'string' && isCount(revision);
 }
 
 function holdProblem(hold: unknown, kind: ResourceKind): string | undefined {

@@ -1,15 +1,13 @@
 // Every view by the rules of axe, in dark and light and at the width of a phone; live after a change by the command line.
 
-import { readFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { start } from '../support/cli.ts';
 import { hasBrowser, launch, PHONE, Site, visit, WIDE } from './browser.ts';
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+import { violations } from './rules.ts';
 
 let browser: Browser;
 let site: Site;
@@ -39,28 +37,6 @@ afterAll(async () => {
   await site?.close();
   if (dir !== undefined) rmSync(dir, { recursive: true, force: true });
 });
-
-interface Violation {
-  readonly id: string;
-  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
-}
-
-interface Axe {
-  run(options: object): Promise<{ readonly violations: readonly Violation[] }>;
-}
-
-async function violations(page: Page): Promise<readonly string[]> {
-  // Evaluated by the debugger, which the page's own policy does not bind.
-  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
-  // All rules are tried; what passed is not described, nor sent here, which takes longer than to try them.
-  const found = await page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: Axe };
-    return (await axe.run({ resultTypes: ['violations'] })).violations;
-  });
-  return found.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
-  );
-}
 
 const VIEWS = [
   '/overview',

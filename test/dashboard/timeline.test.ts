@@ -1,12 +1,10 @@
 // The timeline in a real browser: live, filtered by the address, with the record on and off.
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasBrowser, launch, PHONE, Site, visit, WIDE } from './browser.ts';
+import { isTooWide, violations } from './rules.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
 let browser: Browser;
@@ -86,14 +84,8 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
     const { page } = await visit(browser, site, { path: '/timeline', theme, viewport });
     await page.locator('.row.recorded').first().waitFor();
     await page.locator('.row.events').first().waitFor();
-    await page.evaluate(AXE);
-    const found = await page.evaluate(async () => {
-      type Axe = { run(): Promise<{ violations: readonly { id: string; nodes: readonly { html: string }[] }[] }> };
-      const { violations } = await (window as unknown as { axe: Axe }).axe.run();
-      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-    });
-    expect(found).toEqual([]);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    expect(await violations(page)).toEqual([]);
+    expect(await isTooWide(page)).toBe(false);
     await page.context().close();
   });
 });

@@ -1,12 +1,10 @@
 // Tasks, pipelines and members in a real browser: live, by role, with hostile names, and by the rules of axe.
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { hasBrowser, launch, PHONE, Site, visit, WIDE } from './browser.ts';
+import { isTooWide, violations } from './rules.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
 let browser: Browser;
@@ -65,22 +63,6 @@ async function runPipeline(): Promise<{ readonly running: Promise<unknown> }> {
   return { running };
 }
 
-interface Violation {
-  readonly id: string;
-  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
-}
-
-async function violations(page: Page): Promise<readonly string[]> {
-  // Evaluated by the debugger, which the page's own policy does not bind.
-  await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() =>
-    (window as unknown as { axe: { run(): Promise<{ violations: readonly Violation[] }> } }).axe.run(),
-  );
-  return found.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
-  );
-}
-
 const column = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
 
 describe.skipIf(!hasBrowser)('tasks', () => {
@@ -124,6 +106,29 @@ describe.skipIf(!hasBrowser)('tasks', () => {
     await page.getByRole('dialog').getByText('The next worker that can do it gets it').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click();
     await column(page, 'Ready').getByRole('link', { name: HOSTILE }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('are taken back by administrators from the claim that they saw, and from no other', async () => {
+    await site.ask('POST', '/v1/tasks', { id: 'handed-on' });
+    const first = await claim('handed-on', 'agent:1');
+    const { page, complaints } = await visit(browser, site, { path: '/tasks/handed-on' });
+    await page.getByRole('button', { name: 'Take it back…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('agent:1').waitFor();
+    await dialog.getByLabel('Reason').fill('too slow');
+    await site.ask('POST', '/v1/tasks/handed-on/release', { token: first });
+    await claim('handed-on', 'agent:2');
+    await dialog.getByText('It has changed since you opened this').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Take it back' }).isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Take it back…' }).click();
+    await dialog.getByLabel('Reason').fill('still too slow');
+    const sent = page.waitForRequest((request) => request.url().endsWith('/release'));
+    await dialog.getByRole('button', { name: 'Take it back' }).click();
+    expect((await sent).postDataJSON()).toMatchObject({ force: true, token: expect.any(Number) });
+    await page.getByText('Ready to be claimed').waitFor();
     expect(complaints).toEqual([]);
     await page.context().close();
   });
@@ -172,7 +177,7 @@ describe.skipIf(!hasBrowser)('axe finds nothing', () => {
       await page.goto(`${site.url}/#${view}`);
       await page.locator('main h1').first().waitFor({ state: 'attached' });
       found.push(...(await violations(page)).map((one) => `${view} ${one}`));
-      if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) found.push(`${view} is wide`);
+      if (await isTooWide(page)) found.push(`${view} is wide`);
     }
     expect(found).toEqual([]);
     expect(complaints.filter((one) => !one.includes('404'))).toEqual([]);

@@ -212,6 +212,24 @@ describe.each(stores)('on $on', ({ kind }) => {
   });
 
   describe('slots by hand', () => {
+    it('are drained with a reason, and granted again after --undo', async () => {
+      await scratch.json('sem', 'acquire', 'moved', '--capacity', '3', ...A);
+      const drained = await scratch.json('sem', 'drain', 'moved', '--reason', 'a new database', '--holder', 'ops');
+      expect(drained).toMatchObject({ resource: 'semaphore/moved', outcome: 'drained', drained: { by: 'ops' } });
+      const refused = await scratch.run('sem', 'acquire', 'moved', '--no-wait', ...B);
+      expect(refused).toMatchObject({ code: 75, stderr: expect.stringContaining('drained by ops (a new database)') });
+      const who = await scratch.run('who');
+      expect(who.stdout).toMatch(/semaphore\/moved +ops .*drained: grants nothing new/);
+      expect(who.stdout).toContain('signalbox sem drain moved --undo');
+      expect(await scratch.run('sem', 'drain', 'moved', '--undo')).toMatchObject({
+        stdout: 'semaphore/moved: grants slots again\n',
+      });
+      expect(await scratch.run('sem', 'drain', 'moved', '--undo')).toMatchObject({ code: 1 });
+      expect(await scratch.run('sem', 'drain', 'movd', '--reason', 'x')).toMatchObject({
+        ...{ code: 64, stderr: expect.stringContaining('did you mean moved?') },
+      });
+    });
+
     it('are taken, counted, resized and given back', async () => {
       const held = await scratch.json<{ token: number }>(
         'sem',

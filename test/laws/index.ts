@@ -1,7 +1,7 @@
 /** Laws that locks and semaphores obey, and how to put a machine on trial: for tests, simulators and planted bugs. */
 export { Chance } from './chance.ts';
 export { lockLaws, lockRules } from './lock.ts';
-export { type Law, type Laws, type Past, type Seen } from './law.ts';
+export { type Command, type Law, type Laws, type Past, type Seen } from './law.ts';
 export { type Moves, play } from './moves.ts';
 export { nextOf } from './order.ts';
 export { settingsBugs } from './planted-settings.ts';

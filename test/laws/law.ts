@@ -41,6 +41,8 @@ export interface Command extends Partial<Claim> {
   readonly again?: true;
   readonly weight?: number;
   readonly capacity?: number;
+  readonly reason?: string;
+  readonly revision?: number;
 }
 
 export interface Outcome {

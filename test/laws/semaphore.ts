@@ -14,6 +14,7 @@ export const semaphoreRules: Rules<Semaphore> = {
     const { weight, steal } = wish as SemaphoreRequest;
     const others = (holds as readonly SemaphoreHold[]).filter(({ id }) => id !== own?.id);
     const living = others.filter((hold) => !isStale(hold, at));
+    if (record.drained !== undefined) return false;
     const mayReclaim = record.onStale === 'reclaim' || steal === true;
     return weight + weigh(mayReclaim ? living : others) <= record.capacity;
   },
@@ -40,7 +41,7 @@ export const semaphoreRules: Rules<Semaphore> = {
     return weight > Math.max(capacity === 0 ? (named ?? 0) : capacity, own?.weight ?? 0);
   },
   isAsked: (hold, wish) => (hold as SemaphoreHold).weight === (wish as SemaphoreRequest).weight,
-  isClosed: ({ record }) => weigh(record.holds) >= record.capacity,
+  isClosed: ({ record }) => record.drained !== undefined || weigh(record.holds) >= record.capacity,
   /** What a cancelled growth gives back is a part of the hold. */
   remains(hold, event) {
     const { weight, slots } = hold as SemaphoreHold;
@@ -101,6 +102,21 @@ export const semaphoreLaws: Laws<Semaphore> = {
     }
     const canEver = Number.isInteger(weight) && weight > 0 && weight <= made;
     return canEver === (step.outcome.kind === 'impossible') ? `${weight}: ${step.outcome.kind}` : undefined;
+  },
+
+  'nobody gets anything while it is drained': ({ before, command, step }) => {
+    if (before.record.drained === undefined || command.kind === 'undrain') return undefined;
+    const had = new Map(before.record.holds.map(({ id, weight }) => [id, weight]));
+    return step.state.record.holds.find(({ id, weight }) => weight > (had.get(id) ?? 0))?.holder;
+  },
+
+  'a drain begins and ends only by command': ({ before, command, step }) => {
+    const [was, is] = [before.record.drained, step.state.record.drained];
+    if (command.kind === 'drain')
+      return is === undefined || (was !== undefined && is !== was) ? 'not drained' : undefined;
+    const isUndone = command.kind === 'undrain' && (command.revision ?? was?.revision) === was?.revision;
+    const expected = isUndone ? undefined : was;
+    return is === expected ? undefined : `${was?.reason} became ${is?.reason}`;
   },
 
   'whoever reclaims reclaims every stale hold': (seen) => {

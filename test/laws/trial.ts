@@ -60,6 +60,16 @@ export const CAN_BE_WRITTEN = 'what is decided on all there is can be written';
 export const NO_TRACE = 'whoever gives up leaves no trace';
 export const ANSWERED = 'whoever waits long enough is answered';
 
+/** The commands by which a trial ends. */
+interface Words<Asked> {
+  release(claim: Claim): Asked;
+  readonly maintain: Asked;
+  readonly settle: Asked;
+  readonly breakAll: Asked;
+  /** Undoes what keeps everything from being granted. */
+  readonly reopen?: Asked;
+}
+
 export class Trial<State extends Resource, Asked extends Command> {
   /** As it is stored. */
   state: State;
@@ -230,8 +240,9 @@ export class Trial<State extends Resource, Asked extends Command> {
   }
 
   /** Everyone lets go of what it has until nobody has anything: then nobody may be left waiting. */
-  finish(words: { release(claim: Claim): Asked; maintain: Asked; settle: Asked; breakAll: Asked }): void {
+  finish(words: Words<Asked>): void {
     this.goOn();
+    if (words.reopen !== undefined) this.do(words.reopen);
     this.hear();
     this.do(words.settle);
     for (let round = 0; this.state.record.holds.length > 0; round++) {

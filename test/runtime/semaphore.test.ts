@@ -11,6 +11,42 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
     return { fleet, box, pool: box.semaphore('pool', { capacity }) };
   }
 
+  describe('a drain', () => {
+    const by = { holder: 'ops', reason: 'the database moves' };
+
+    it('lets others wait, refuses tries with its reason, and lets them in when it is undone elsewhere', async () => {
+      const { fleet, pool: slots } = await pool(2);
+      const [other] = await fleet.startAll('other');
+      const there = other!.box.semaphore('pool');
+      const held = await slots.acquire({ holder: 'a' });
+      const { kind, drain } = await there.drain(by);
+      expect([kind, drain.by]).toEqual(['drained', 'ops']);
+      expect(await slots.tryAcquire()).toMatchObject({ kind: 'full', free: 0, drained: { by: 'ops' } });
+      expect(await slots.tryAcquire({ strategy: 'force', reason: 'mine' })).toMatchObject({ ok: false, kind: 'full' });
+      const waiting = slots.acquire({ holder: 'b' });
+      await held.release();
+      await settled();
+      expect(await isPending(waiting)).toBe(true);
+      expect(await slots.inspect()).toMatchObject({
+        ...{ availableSlots: 0, usedSlots: 0, drained: { by: 'ops', reason: by.reason }, waiting: [{ holder: 'b' }] },
+      });
+      expect(await there.undrain({ holder: 'ops', revision: drain.revision + 1000 })).toMatchObject({
+        kind: 'another-drain',
+      });
+      expect(await there.undrain({ holder: 'ops', revision: drain.revision })).toMatchObject({ kind: 'undrained' });
+      expect((await waiting).slots).toEqual([0]);
+      expect((await slots.inspect()).drained).toBeUndefined();
+    });
+
+    it('is refused without a reason, and its end with a revision that is none', async () => {
+      const { pool: slots } = await pool(2);
+      expect(await errorOf(slots.drain({ holder: 'ops' } as never))).toMatchObject({ code: 'invalid' });
+      expect(await errorOf(slots.undrain({ holder: 'ops', revision: 1.5 }))).toMatchObject({
+        message: expect.stringContaining('revision is 1.5'),
+      });
+    });
+  });
+
   describe('slots', () => {
     it('are the lowest free ones, and stay the same while they are held', async () => {
       const { pool: slots } = await pool(5);

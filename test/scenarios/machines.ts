@@ -381,6 +381,13 @@ export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, Sema
         return `capacity-mismatch: it is ${outcome.capacity}, not ${outcome.asked}`;
       case 'resized':
         return `resized to ${outcome.capacity}`;
+      case 'drained':
+      case 'already-drained':
+      case 'undrained':
+      case 'another-drain':
+        return `${outcome.kind}: ${outcome.drain.reason}`;
+      case 'not-drained':
+        return outcome.kind;
       case 'cancelled':
         return outcome.gaveBack ? 'cancelled, and given back' : 'cancelled';
       case 'deadlock':

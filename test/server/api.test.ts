@@ -205,6 +205,29 @@ describe('tasks over HTTP', () => {
       owner: 'w',
     });
   });
+
+  it('are taken by force, or tried again, only as they were when that was decided', async () => {
+    await server.post('/v1/tasks', { id: 'handed-on' });
+    const claim = async (holder: string): Promise<number> =>
+      (await server.post('/v1/tasks/handed-on/claim', { holder })).body.token as number;
+    const first = await claim('w1');
+    await server.post('/v1/tasks/handed-on/release', { holder: 'w1' });
+    const second = await claim('w2');
+    const take = { force: true, reason: 'too slow' };
+    expect(await server.post('/v1/tasks/handed-on/release', { ...take, token: first })).toMatchObject({
+      ...{ status: 409, body: { code: 'wrong-state', taskStatus: 'running' } },
+    });
+    expect((await server.get('/v1/tasks/handed-on')).body).toMatchObject({ status: 'running', owner: 'w2' });
+    expect(await server.post('/v1/tasks/handed-on/release', { ...take, token: second })).toMatchObject({
+      ...{ status: 200, body: { owner: 'w2' } },
+    });
+    await server.post('/v1/tasks/handed-on/fail', { token: await claim('w3'), reason: 'no disk', retry: false });
+    const { attempts } = (await server.get('/v1/tasks/handed-on')).body;
+    expect(await server.post('/v1/tasks/handed-on/retry', { attempts: attempts - 1 })).toMatchObject({
+      ...{ status: 409, body: { taskStatus: 'failed' } },
+    });
+    expect(await server.post('/v1/tasks/handed-on/retry', { attempts })).toMatchObject({ status: 200 });
+  });
 });
 
 describe('guards, pipelines, members and keys over HTTP', () => {
@@ -435,5 +458,26 @@ describe('the stream of events', () => {
   it('refuses a pattern or a place that makes no sense', async () => {
     expect(await server.get('/v1/events?pattern=lok:*')).toMatchObject({ status: 400 });
     expect(await server.get('/v1/events?since=yesterday')).toMatchObject({ status: 400 });
+  });
+});
+
+describe('a drained semaphore over HTTP', () => {
+  it('is drained and undone by an administrator, who undoes only the drain that was seen', async () => {
+    const path = '/v1/semaphores/drained';
+    const held = await server.post(`${path}/acquire`, { holder: 'a', capacity: 2 });
+    const drained = await server.post(`${path}/drain`, { reason: 'the database moves', holder: 'ops' });
+    expect(drained).toMatchObject({ status: 200, body: { outcome: 'drained', drained: { by: 'ops' } } });
+    expect(await server.post(`${path}/acquire`, { holder: 'b', wait: false })).toMatchObject({
+      ...{ status: 409, body: { code: 'full', refusal: { drained: { reason: 'the database moves' } } } },
+    });
+    expect((await server.get(path)).body).toMatchObject({ isDrained: true, availableSlots: 0, drained: { by: 'ops' } });
+    const { revision } = drained.body.drained as { revision: number };
+    expect(await server.post(`${path}/undrain`, { revision: revision + 1000 })).toMatchObject({
+      ...{ status: 409, body: { code: 'wrong-state', outcome: 'another-drain', drained: { revision } } },
+    });
+    expect(await server.post(`${path}/undrain`, { revision })).toMatchObject({ body: { outcome: 'undrained' } });
+    expect(await server.post(`${path}/undrain`, {})).toMatchObject({ status: 409, body: { outcome: 'not-drained' } });
+    expect((await server.get(path)).body).toMatchObject({ isDrained: false, drained: null, availableSlots: 1 });
+    await server.post(`${path}/release`, { holder: 'a', token: held.body.token });
   });
 });

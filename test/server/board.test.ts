@@ -88,8 +88,51 @@ describe('the board', () => {
       'lock:acquired a',
       'lock:queued b',
     ]);
-    expect(body.isWhole).toBe(true);
+    expect(body).toMatchObject({ isWhole: true, next: null });
     expect(await server.get('/v1/history?pattern=nonsense')).toMatchObject({ status: 400 });
+  });
+});
+
+type Told = { readonly id: string; readonly type: string; readonly resource: string };
+
+describe('history', () => {
+  it('comes in the order of the store, tasks and the rest in one, page by page from the newest back', async () => {
+    for (let turn = 0; turn < 3; turn++) {
+      await server.post('/v1/tasks', { id: `ordered-${turn}` });
+      await server.post(`/v1/locks/ordered-${turn}/acquire`, { holder: 'a' });
+    }
+    const { body: all } = await server.get('/v1/history');
+    const revisions = all.events.map(({ id }: Told) => Number(id.split('.')[0]));
+    expect(revisions).toEqual([...revisions].sort((one, other) => one - other));
+    const pages: Told[][] = [];
+    for (let before = ''; ;) {
+      const { body } = await server.get(`/v1/history?limit=4${before}`);
+      expect(body.events.length).toBeLessThanOrEqual(4);
+      pages.unshift(body.events);
+      if (body.next === null) break;
+      before = `&before=${body.next}`;
+    }
+    expect(pages.length).toBeGreaterThan(2);
+    expect(pages.flat()).toEqual(all.events);
+    expect(await server.get('/v1/history?before=999999999.0')).toMatchObject({ status: 400 });
+  });
+});
+
+describe('what is read again', () => {
+  it('is as of a revision, so that a reader can leave out an answer that events have overtaken', async () => {
+    const { body: published } = await server.post('/v1/tasks', { id: 'dated' });
+    expect(published.outcome).toBe('published');
+    const { revision } = await server.box.health();
+    for (const path of ['/v1/tasks/dated', '/v1/members', '/v1/tasks/nothing', '/v1/pipelines/nothing']) {
+      expect((await server.get(path)).body.revision).toBeGreaterThanOrEqual(revision);
+    }
+  });
+
+  it('has all but the holds of the board, which are many', async () => {
+    const { body } = await server.get('/v1/board?holds=false');
+    expect(body).toMatchObject({ troubles: [], malformed: [] });
+    expect(body.tasks.length).toBeGreaterThan(0);
+    expect([body.locks, body.semaphores]).toEqual([undefined, undefined]);
   });
 });
 

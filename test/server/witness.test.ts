@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
+import { always, openMemory, prefixed, readRange, Value } from '../../src/store/index.ts';
 import { LOCAL, readEvents, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -24,6 +25,28 @@ afterEach(async () => {
 });
 
 describe('the witness over HTTP', () => {
+  it('says whether the record is intact, and what maintenance found damaged, also to those who come later', async () => {
+    const store = openMemory();
+    const damaged = new TestServer(await open(store, { witness: true }));
+    try {
+      for (const name of ['bad', 'good']) await (await damaged.box.lock(name).acquire({ holder: 'a' })).release();
+      const { body: page } = await damaged.get('/v1/witness/entries?resource=lock/bad');
+      expect((await damaged.get('/v1/witness/verify')).body).toMatchObject({ isIntact: true });
+      expect((await damaged.get('/v1/witness/verify')).body.revision).toBeGreaterThanOrEqual(page.revision);
+      expect((await damaged.get('/v1/board')).body.troubles).toEqual([]);
+      const { pairs } = await readRange(store, { ...prefixed('witness/lock/bad/'), limit: 1 });
+      await store.transaction(always([{ do: 'put', key: pairs[0]?.key ?? '', value: Value.text('no entry') }]));
+      await damaged.box.witness.configure({ mostEntries: 2, checkpointMs: 0 });
+      await damaged.box.maintain();
+      expect((await damaged.get('/v1/witness/verify')).body).toMatchObject({ isIntact: false });
+      for (const path of ['/v1/board', '/v1/board?holds=false']) {
+        expect((await damaged.get(path)).body.troubles).toMatchObject([{ kind: 'damaged', subject: 'lock/bad' }]);
+      }
+    } finally {
+      await damaged.close();
+    }
+  });
+
   it('has every entry once, in pages of any size', async () => {
     for (let n = 0; n < 7; n++) await (await server.box.lock(`n-${n % 3}`).acquire({ holder: `h-${n}` })).release();
     const all = [];

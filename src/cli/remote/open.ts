@@ -43,7 +43,8 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     guards: remoteGuards(client, explained),
     children: remoteChildren(client),
     explain: (condition: Condition, _given: object, given: CheckOptions) => explained(client, condition, given),
-    eventsSince: (...given: Parameters<Signalbox['eventsSince']>) => eventsSince(client, ...given),
+    eventsSince: (...[pattern, at, listener, signal]: Parameters<Signalbox['eventsSince']>) =>
+      eventsSince(client, pattern, at, listener, signal),
   };
   return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
 }
@@ -110,6 +111,7 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
     entries: witness.entries.bind(witness),
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
+    warnings: witness.warnings.bind(witness),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();
       throw new CliExit(

@@ -80,8 +80,8 @@ Examples:
   signalbox task release build-7 --token "$TOKEN"
   signalbox task release build-7 --force --reason 'worker:9 was switched off'
 
-Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it;
---holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
+Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it, or
+another one than --token says; --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
     )
     .action(async (id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
       await withBox(command, async (box) => {
@@ -93,11 +93,16 @@ Exit code 77, and no change, if you do not have it. With --force: 1 if no worker
         const by = {
           holder: flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder()),
           reason: flags.reason as string,
+          ...(flags.token !== undefined && { token: flags.token }),
         };
         const outcome = await box.tasks.forceRelease(id, by);
         if (outcome.kind === 'not-claimed') {
           const why =
-            outcome.status === undefined ? 'there is no such task' : `no worker has it: it is ${outcome.status}`;
+            outcome.status === undefined
+              ? 'there is no such task'
+              : outcome.status === 'running'
+                ? `token ${flags.token ?? ''} does not have it any more: another claim does`
+                : `no worker has it: it is ${outcome.status}`;
           throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
         }
         const { owner } = outcome;

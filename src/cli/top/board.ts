@@ -32,12 +32,16 @@ export function emptyBoard(store: string): Board {
 export class Heard {
   #events: SignalboxEvent[] = [];
   #deadlocks: Deadlock[] = [];
+  /** Revision and place of the last event of tasks, and of all others: each come in their order. */
+  readonly #last = { tasks: [-1, -1], others: [-1, -1] };
   /** When each request that waits has begun to, by resource and holder. */
   readonly #waiting = new Map<string, number>();
   /** The last waits of each resource. */
   readonly #waits = new Map<string, number[]>();
 
+  /** An event that was heard before is left out: after a failure the past is told again. */
   hear(event: SignalboxEvent): void {
+    if (!this.#isNew(event)) return;
     this.#events.unshift(event);
     if (this.#events.length > MOST_EVENTS) this.#events.length = MOST_EVENTS;
     if ('cycle' in event) this.#deadlocks.unshift(event);
@@ -54,6 +58,16 @@ export class Heard {
     this.#deadlocks = this.#deadlocks.filter(({ at }) => now - at < DEADLOCK_MS);
     const usualWaits = new Map([...this.#waits].map(([resource, waits]) => [resource, middle(waits)]));
     return { events: this.#events, deadlocks: this.#deadlocks, usualWaits };
+  }
+
+  #isNew({ id, type }: SignalboxEvent): boolean {
+    if (id === undefined) return true;
+    const source = type.startsWith('task:') ? 'tasks' : 'others';
+    const [revision = 0, place = 0] = id.split('.').map(Number);
+    const [last = -1, lastPlace = -1] = this.#last[source];
+    if (revision < last || (revision === last && place <= lastPlace)) return false;
+    this.#last[source] = [revision, place];
+    return true;
   }
 
   #waitsOf(resource: string): readonly number[] {

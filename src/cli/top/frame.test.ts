@@ -51,7 +51,7 @@ function semaphore(name: string, capacity: number, weights: Readonly<Record<stri
     slots: Array.from({ length: weight }, () => next++),
   }));
   const rest = { resource: `semaphore/${name}`, token: 7, onStale: 'reclaim' as const, limits: {}, waiting: [] };
-  return { name, ...rest, holds, capacity, usedSlots: next, availableSlots: capacity - next };
+  return { name, ...rest, holds, capacity, usedSlots: next, availableSlots: capacity - next, drained: undefined };
 }
 
 function everything(more: {
@@ -60,8 +60,10 @@ function everything(more: {
   readonly tasks?: readonly Partial<TaskView>[];
   readonly pipelines?: readonly Partial<ListedPipeline>[];
   readonly malformed?: Everything['malformed'];
+  readonly witness?: Everything['witness'];
 }): Everything {
   const { locks = [], semaphores = [], tasks = [], pipelines = [], malformed = [] } = more;
+  const { witness = { isFilling: false, damaged: [] } } = more;
   const base = { blockedBy: [], capabilities: [], dependsOn: [], attempts: 1, failures: 0, losses: 0, priority: 0 };
   return {
     survey: { revision: 9, at: NOW, locks, semaphores, sessions: [], maintainer: undefined, malformed },
@@ -78,6 +80,7 @@ function everything(more: {
           ...one,
         }) as unknown as ListedPipeline,
     ),
+    witness,
     crew: { members: [], coordinator: null },
     malformed,
   };
@@ -152,6 +155,31 @@ describe('the board', () => {
     const kinds = lines.slice(from + 1, from + 7).map((line) => line.slice(2, 14).trim());
     expect(kinds).toEqual(['✗ lost hold', '▲ decide', '▲ no driver', '◆ long wait', '✗ failed', '↻ deadlock']);
     expect(lines.join('\n')).toContain('resolved: one gave way at lock/a (one → two → one)');
+  });
+
+  it('tells what is wrong with the store itself: a damaged record, keys that cannot be read, a record that fills', () => {
+    const state = everything({
+      malformed: [{ key: 'records/lock/main', why: 'its record is 7' }],
+      witness: { isFilling: true, damaged: ['lock/main'], at: NOW - 5_000 },
+    });
+    const screen = drawn(boardOf(state));
+    expect(screen).toContain('NEEDS YOU  3');
+    expect(screen).toMatch(/✗ damaged +lock\/main: what the witness recorded of it does not verify/);
+    expect(screen).toMatch(/✗ unreadable +records\/lock\/main cannot be read: its record is 7/);
+    expect(screen).toMatch(/◆ filling +The record of the witness is nearly full/);
+  });
+
+  it('hears an event once, however often the past is told', () => {
+    const heard = new Heard();
+    const queued = { type: 'lock:queued', resource: 'lock/x', holder: 'a', priority: 0 } as const;
+    const published = { type: 'task:published', resource: 'task/t', holder: '' } as const;
+    for (let times = 0; times < 2; times++) {
+      heard.hear({ ...queued, at: NOW, id: '7.0' });
+      heard.hear({ ...queued, holder: 'b', at: NOW, id: '7.1' });
+      // Tasks have an order of their own.
+      heard.hear({ ...published, at: NOW, id: '6.0' });
+    }
+    expect(heard.told(NOW).events.map(({ id }) => id)).toEqual(['6.0', '7.1', '7.0']);
   });
 
   it('says that all is well if nothing waits for a person', () => {

@@ -9,7 +9,7 @@ import type { Colour } from '../output.ts';
 import { LEADERS } from '../../runtime/members/lead.ts';
 import { DRIVERS } from '../../runtime/pipelines/keys.ts';
 import { commandIn } from '../waiting.ts';
-import { stateOf } from '../who-table.ts';
+import { isTold as isInUse, stateOf } from '../who-table.ts';
 import { age, type Row, type Section, type Seen } from './row.ts';
 
 type Used = SurveyedLock | SurveyedSemaphore;
@@ -20,9 +20,7 @@ const MOST_WAITERS = 6;
 const MOST_SLOTS = 24;
 const BAR = 16;
 
-export function isInUse({ holds, waiting }: Used): boolean {
-  return holds.length + waiting.length > 0;
-}
+export { isInUse };
 
 /** `isFull`: every waiter has a line, and what is free is shown too. */
 export function locksOf({ everything: { survey }, now }: Seen, isFull: boolean): Section {
@@ -81,7 +79,7 @@ function lockRow(lock: SurveyedLock, now: number, isFull: boolean): Row {
 }
 
 function semaphoreRow(semaphore: SurveyedSemaphore, now: number, isFull: boolean): Row {
-  const { holds, waiting, resource, name, usedSlots, capacity } = semaphore;
+  const { holds, waiting, resource, name, usedSlots, capacity, drained } = semaphore;
   const worst = worstOf(holds);
   const mark = usedSlots === 0 ? '○' : usedSlots >= capacity ? '■' : '◧';
   return {
@@ -90,7 +88,7 @@ function semaphoreRow(semaphore: SurveyedSemaphore, now: number, isFull: boolean
     mark: worst === undefined ? mark : (SIGNS[worst.health] ?? mark),
     colour: worst === undefined ? (isInUse(semaphore) ? undefined : 'dim') : COLOURS[worst.health],
     cells: [name, (width) => slotBar(semaphore, width), slotHolders(semaphore)],
-    right: waitTold(waiting),
+    right: [drained === undefined ? '' : 'drained', waitTold(waiting)].filter((part) => part !== '').join(', '),
     below: isFull ? [...otherHolds(holds, now, 0), ...queueLines(waiting, now)] : queueLine(waiting, now),
   };
 }

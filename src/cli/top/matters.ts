@@ -3,6 +3,7 @@
  * nobody, long waits, failures, and deadlocks that were resolved.
  */
 import { hasEnded } from '../../core/index.ts';
+import { type Trouble, troublesOf } from '../../core/troubles.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore } from '../../runtime/observe/survey/index.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import { blockedLines } from '../pipeline/words.ts';
@@ -20,11 +21,11 @@ const TIMES_USUAL = 3;
 const RECENT_MS = 3_600_000;
 
 export function mattersOf(board: Board, seen: Seen): Section {
-  const { survey, malformed, pipelines } = seen.everything;
+  const { survey, malformed, pipelines, witness } = seen.everything;
   const used: readonly Used[] = [...survey.locks, ...survey.semaphores];
   const rows = [
     ...used.flatMap(lostHolds),
-    ...(malformed.length === 0 ? [] : [unreadable(malformed.length)]),
+    ...troublesOf(malformed, witness).map(troubled),
     ...pipelines.flatMap((one) => stuck(one, seen.now)),
     ...used.flatMap((one) => longWaits(one, seen.now, board.usualWaits.get(one.resource) ?? 0)),
     ...failures(seen),
@@ -67,12 +68,11 @@ function lostTold(hold: SurveyedHold, { onStale }: Used): string {
   }
 }
 
-function unreadable(count: number): Row {
-  const cells = [
-    'unreadable',
-    `${count} key${count === 1 ? '' : 's'} of the store cannot be read; see: signalbox doctor`,
-  ];
-  return { id: 'matter/unreadable', mark: '✗', colour: 'red', cells };
+function troubled({ kind, subject, says, command, at }: Trouble): Row {
+  const cells = [kind, `${subject}${says}; see: ${command}`];
+  const look =
+    kind === 'filling' ? ({ mark: '◆', colour: 'yellow' } as const) : ({ mark: '✗', colour: 'red' } as const);
+  return { id: `matter/${kind}`, ...look, cells, ...(at !== undefined && { since: at }) };
 }
 
 function stuck(pipeline: ListedPipeline, now: number): readonly Row[] {

@@ -43,8 +43,9 @@ const judges: { readonly [Kind in LeafKind]: Judge<Kind> } = {
   },
   semaphoreAvailable: (semaphore, { name, slots }) => {
     if (semaphore === null) return unfound(`semaphore "${name}" does not exist: nobody has created it`);
-    const { capacity, used } = semaphore;
+    const { capacity, used, drained } = semaphore;
     if (slots > capacity) return stuck(`semaphore "${name}" has ${count(capacity, 'slot')} in all, ${slots} wanted`);
+    if (drained !== undefined) return found(false, `semaphore "${name}" is ${drained}`);
     const free = Math.max(0, capacity - used);
     return found(free >= slots, `semaphore "${name}" has ${free} of ${count(capacity, 'slot')} free, ${slots} wanted`);
   },

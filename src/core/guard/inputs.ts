@@ -35,7 +35,8 @@ export interface InputValues {
   /** In the order they hold it; a stale holder still holds it until it is reclaimed. */
   readonly lock: { readonly holders: readonly { readonly holder: string; readonly stale: boolean }[] } | null;
   /** `used` may exceed `capacity` for a while after shrinking. */
-  readonly semaphore: { readonly capacity: number; readonly used: number } | null;
+  /** `drained`: nothing is granted, and this says who stopped it and why. */
+  readonly semaphore: { readonly capacity: number; readonly used: number; readonly drained?: string } | null;
   /** Every issue that matches the filter, not only a first page. */
   readonly issues: readonly { readonly id: string; readonly status: IssueStatus }[];
   readonly issue: { readonly status: IssueStatus } | null;

@@ -239,7 +239,11 @@ test('who waits for the opposite of what does not exist yet is woken when it com
   expect(woken({ pipelineInPhase: { pipeline: 'x', phase: 'ship' } })).toContain('pipeline:started');
   expect(woken({ pipelineComplete: 'x' })).toContain('pipeline:started');
   expect(woken({ taskDone: 'x' })).toContain('task:published');
-  expect(woken({ semaphoreAvailable: { name: 'x', slots: 1 } })).toEqual(['semaphore:acquired', 'semaphore:resized']);
+  expect(woken({ semaphoreAvailable: { name: 'x', slots: 1 } })).toEqual([
+    'semaphore:acquired',
+    'semaphore:resized',
+    'semaphore:drained',
+  ]);
 });
 
 describe('worktreeClean', () => {

@@ -63,12 +63,12 @@ const slotsFreed = ['semaphore:released', 'semaphore:reclaimed', 'semaphore:forc
 /** Slots were freed and not given to the next one by the same write; or there are more of them, or some at last. */
 const slotsLeftFree: Wake = {
   // The first acquisition creates a semaphore, and may leave room in it.
-  patterns: [...slotsFreed, 'semaphore:resized', 'semaphore:acquired'],
+  patterns: [...slotsFreed, 'semaphore:resized', 'semaphore:undrained', 'semaphore:acquired'],
   wakes(events, own) {
     const free = new Set<number>();
     for (const event of events) {
       const { type, holder, slots, capacity, from } = event;
-      if (event.isNew === true) return true;
+      if (event.isNew === true || type === 'semaphore:undrained') return true;
       if (type === 'semaphore:resized' && !(Number(capacity) <= Number(from))) return true;
       if (!isSlots(slots)) continue;
       // Which slots, and not how many: the event of a hold that grows lists all its slots.
@@ -93,7 +93,10 @@ const wakesByLeaf: WakesByLeaf = {
     // A condition on one holder is about this holder leaving; who comes next does not matter.
     return { holds: any(lockTaken, by), ceases: by === undefined ? lockLeftFree : any(lockFreed, by) };
   },
-  semaphoreAvailable: { holds: slotsLeftFree, ceases: any(['semaphore:acquired', 'semaphore:resized']) },
+  semaphoreAvailable: {
+    holds: slotsLeftFree,
+    ceases: any(['semaphore:acquired', 'semaphore:resized', 'semaphore:drained']),
+  },
   // A pipeline that is blocked before a phase is in it, and out of the one before.
   pipelineInPhase: {
     holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', 'pipeline:resumed']),

@@ -105,7 +105,10 @@ const everyKind = {
 
 const needs: { readonly lock: Needs<LockAsk>; readonly semaphore: Needs<SemaphoreAsk> } = {
   lock: { ...everyKind, upgrade: ['holder'], downgrade: ['holder'], configure: [] },
-  semaphore: { ...everyKind, resize: ['capacity'], configure: [] },
+  semaphore: {
+    ...everyKind,
+    ...{ resize: ['capacity'], configure: [], drain: ['holder', 'reason'], undrain: ['holder'] },
+  },
 };
 
 function resourceProblem(resource: unknown): string | undefined {

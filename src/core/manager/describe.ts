@@ -1,4 +1,5 @@
 /** Describes a resource for people: who holds it, since when, why, when it was last renewed, and who waits. */
+import type { Drain } from '../drain.ts';
 import { type Hold, isStale, type OnStale } from '../hold.ts';
 import type { LockMode } from '../lock.ts';
 import type { Json, Token } from '../machine.ts';
@@ -48,6 +49,8 @@ export interface SemaphoreView {
   readonly capacity: number;
   readonly used: number;
   readonly available: number;
+  /** Who stopped every grant, when and why; absent if nobody did. */
+  readonly drained?: Drain;
   readonly onStale: OnStale;
   /** What every holder is bound by. */
   readonly limits: Limits;
@@ -78,6 +81,7 @@ export function describeSemaphore(manager: Manager, name: string, clock: Manager
     capacity: record.capacity,
     used: usedSlots(semaphore),
     available: availableSlots(semaphore),
+    ...(record.drained !== undefined && { drained: record.drained }),
     onStale: record.onStale,
     limits: record.limits ?? {},
     token: record.token,

@@ -11,6 +11,7 @@ import {
   requiredInputs,
   wakesOn,
 } from '../guard/index.ts';
+import { drainTold } from '../drain.ts';
 import { isStale } from '../hold.ts';
 import type { Event } from '../machine.ts';
 import { usedSlots } from '../semaphore.ts';
@@ -75,7 +76,9 @@ function lockInput(manager: Manager, name: string, clock: ManagerClock): InputVa
 
 function semaphoreInput(manager: Manager, name: string): InputValues['semaphore'] {
   const semaphore = getSemaphore(manager, name);
-  return semaphore === undefined ? null : { capacity: semaphore.record.capacity, used: usedSlots(semaphore) };
+  if (semaphore === undefined) return null;
+  const { capacity, drained } = semaphore.record;
+  return { capacity, used: usedSlots(semaphore), ...(drained !== undefined && { drained: drainTold(drained) }) };
 }
 
 function changed(manager: Manager, outcome: ManagerOutcome): Handled {

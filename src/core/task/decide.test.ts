@@ -296,6 +296,14 @@ describe('a task that no worker has', () => {
     expect(decideRequeue(unpublished('a'), 'any', who)).toEqual({ kind: 'missing' });
   });
 
+  it('stays as it is if it was claimed again since the attempt that was meant', () => {
+    expect(decideRequeue(ended('fail'), 'failed', { ...who, attempts: 1 })).toMatchObject({ kind: 'write' });
+    expect(decideRequeue(ended('fail'), 'failed', { ...who, attempts: 0 })).toEqual({
+      ...{ kind: 'unchanged', status: 'failed' },
+    });
+    expect(decideRequeue(ended('complete'), 'any', { ...who, attempts: 2 })).toMatchObject({ kind: 'unchanged' });
+  });
+
   it('is forgotten, whether it is finished or not', () => {
     expect([published(), ended('fail'), ended('complete')].map((task) => decideForget(task).kind)).toEqual(
       Array(3).fill('forget'),

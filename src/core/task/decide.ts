@@ -210,17 +210,26 @@ function requeued({ claim, attempts }: TaskBookkeeping, at: number): readonly Ev
 export type RequeueRefusal =
   | { readonly kind: 'missing' }
   | { readonly kind: 'running'; readonly owner: string }
-  /** It is pending already, or complete and only a failed one was meant. */
-  | { readonly kind: 'unchanged'; readonly status: 'pending' | 'complete' };
+  /** It is pending already, or complete and only a failed one was meant, or was claimed since the expected attempt. */
+  | { readonly kind: 'unchanged'; readonly status: 'pending' | 'complete' | 'failed' };
+
+export interface RequeueAsked {
+  readonly by: string;
+  /** Names the command, so that it can be looked up. */
+  readonly request: string;
+  readonly now: number;
+  /** How often it was claimed when this was decided; any number, if not given. */
+  readonly attempts?: number | undefined;
+}
 
 /**
  * Makes a task pending again at once, with all its retries. `only` says which: one that has failed or pauses before its
- * next attempt, or any that no worker has, a complete one too. `request` names the command, so that it can be looked up.
+ * next attempt, or any that no worker has, a complete one too.
  */
 export function decideRequeue(
   task: Task,
   only: 'failed' | 'any',
-  { by, request, now }: { readonly by: string; readonly request: string; readonly now: number },
+  { by, request, now, attempts }: RequeueAsked,
 ): RequeueRefusal | TaskWrite {
   if (task.data === undefined) return { kind: 'missing' };
   const status = statusOf(task);
@@ -228,6 +237,7 @@ export function decideRequeue(
   if (status === 'complete' && only === 'failed') return { kind: 'unchanged', status };
   if (status === 'pending' && !isBackingOff(task) && !isOrphaned(task)) return { kind: 'unchanged', status };
   const before = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+  if (attempts !== undefined && attempts !== before.attempts) return { kind: 'unchanged', status };
   const { failures: _f, losses: _l, retryAt: _t, result: _r, reason: _w, endedAt: _e, ...kept } = before;
   const events = [{ type: 'task:requeued', at: now, holder: by, attempts: before.attempts, was: status }];
   return pending({ ...kept, requeue: request, events });

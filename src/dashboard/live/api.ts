@@ -1,5 +1,8 @@
 /** Requests to the server that this page came from, with the token of the link. */
 
+import { items, object } from '../model/read.ts';
+import type { Happening } from '../model/types.ts';
+
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
@@ -39,6 +42,22 @@ export async function get(path: string, signal?: AbortSignal): Promise<unknown> 
   const limit = AbortSignal.timeout(20_000);
   const over = signal === undefined ? limit : AbortSignal.any([signal, limit]);
   return answered(await fetch(path, { headers: headers(), cache: 'no-store', signal: over }));
+}
+
+/** So many pages of history are asked for: each looks at a part of what the store remembers, from the newest back. */
+const MOST_PAGES = 5;
+
+/** What happened, oldest first, as far as the store remembers it. */
+export async function pastEvents(query: string, signal: AbortSignal, most = 1_000): Promise<readonly Happening[]> {
+  let found: readonly Happening[] = [];
+  let before = '';
+  for (let pages = 0; pages < MOST_PAGES && found.length < most; pages++) {
+    const answer = object(await get(`/v1/history?${query}${before}`, signal));
+    found = [...(items(answer['events']) as readonly Happening[]), ...found];
+    if (typeof answer['next'] !== 'string') break;
+    before = `&before=${answer['next']}`;
+  }
+  return found;
 }
 
 /** The key makes a repeat of the same request harmless. */

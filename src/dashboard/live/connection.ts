@@ -2,12 +2,13 @@
  * Reads the board, follows the events from there, and goes on where it was when the connection breaks. What is in sight is
  * read again now and then, because events do not tell everything: a waiter that gives up leaves none.
  */
-import { deadlockOf } from '../model/apply.ts';
+import { remembered } from '../model/apply.ts';
+import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
 import { pauseBefore } from '../model/link.ts';
 import { boardIn, items, memberIn, object, pipelineIn, resourceIn, taskIn, timeIn } from '../model/read.ts';
 import { SentEvents } from '../model/sent.ts';
 import type { Happening, Resource } from '../model/types.ts';
-import { get, keptToken, Refused, stream } from './api.ts';
+import { get, keptToken, pastEvents, Refused, stream } from './api.ts';
 import type { Store } from './store.ts';
 
 const READ_AGAIN_MS = 1_500;
@@ -15,6 +16,14 @@ const READ_AGAIN_MS = 1_500;
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
 const HOUR_MS = 3_600_000;
+/** Tasks, pipelines and members are read as a whole: this often, or sooner if many of them have changed. */
+const WORK_MS = 10_000;
+const WORK_SOON_MS = 2_000;
+const MANY = 10;
+/** A large store is read for at most a tenth of the time. */
+const REST = 10;
+
+const isHeld = (name: string): boolean => /^(lock|semaphore)\//.test(name);
 
 export class Connection {
   readonly #store: Store;
@@ -22,6 +31,9 @@ export class Connection {
   #place = '';
   #sight: readonly string[] = [];
   #isReading = false;
+  /** Events were missed, and the board has not been read since: what is shown may be wrong. */
+  #isBehind = false;
+  #work = { at: 0, took: 0 };
 
   constructor(store: Store) {
     this.#store = store;
@@ -55,7 +67,7 @@ export class Connection {
     for (let tries = 1; !signal.aborted; tries++) {
       try {
         if (keptToken() === '') throw new Refused(401, { detail: 'a token is missing' });
-        if (this.#store.state === undefined) await this.#load(signal);
+        if (this.#store.state === undefined || this.#isBehind) await this.#load(signal);
         await this.#follow(signal, () => (tries = 0));
         this.#broken(signal, 'the server ended the stream');
       } catch (error) {
@@ -77,17 +89,18 @@ export class Connection {
   async #load(signal: AbortSignal): Promise<void> {
     const answer = object(await get('/v1/board', signal));
     this.#place = String(answer['since']);
+    this.#isBehind = false;
+    this.#work = { at: Date.now(), took: 0 };
     this.#store.begin(boardIn(answer), timeIn(answer['at']) ?? Date.now());
-    void this.#readDeadlocks();
+    void this.#readPast(signal);
   }
 
-  /** Those of the last hour; those to come are told by events. */
-  async #readDeadlocks(): Promise<void> {
+  /** Of the last hour what only events tell; those to come are in the stream. */
+  async #readPast(signal: AbortSignal): Promise<void> {
     const since = Date.now() - HOUR_MS;
-    const path = `/v1/history?pattern=lock:deadlock&pattern=semaphore:deadlock&since=${since}`;
-    const answer = await get(path).catch(() => ({}));
-    const events = items(object(answer)['events']) as readonly Happening[];
-    this.#store.deadlocksRead(events.filter(({ type }) => type !== 'resync').map(deadlockOf));
+    const patterns = 'pattern=lock:deadlock&pattern=semaphore:deadlock';
+    const events = await pastEvents(`${patterns}&since=${since}`, signal).catch(() => []);
+    this.#store.learned((state) => remembered(state, events));
   }
 
   async #follow(signal: AbortSignal, isLive: () => void): Promise<void> {
@@ -105,9 +118,9 @@ export class Connection {
       }
       if (events.length > 0) this.#store.tell(events);
       if (isBehind) {
-        await this.#load(signal);
-        // The board has a place of its own: the stream goes on from there.
-        return;
+        // The board has a place of its own: another stream goes on from there.
+        this.#isBehind = true;
+        throw new Error('events were missed');
       }
     }
   }
@@ -117,19 +130,26 @@ export class Connection {
     if (this.#isReading || state === undefined || link.kind !== 'live' || document.hidden) return;
     this.#isReading = true;
     try {
-      const now = this.#store.snapshot.now;
+      // While the page shows the past, the live board is kept right all the same.
+      const { past } = this.#store.snapshot;
+      const now = past === undefined ? this.#store.snapshot.now : Date.now();
       const isDue = (name: string): boolean => {
         const known = state.resources.get(name);
         return state.unread.has(name) || known === undefined || now - known.readAt > OLD_MS;
       };
-      const seen = this.#sight.filter((name) => /^(lock|semaphore)\//.test(name) && isDue(name));
+      const seen = this.#sight.filter((name) => isHeld(name) && isDue(name));
       const waited = [...state.resources.values()]
         .filter((one) => one.waiting.length > 0 && now - one.readAt > OLD_MS)
         .sort((one, other) => one.readAt - other.readAt)
         .map(({ resource }) => resource);
-      const unread = [...state.unread].filter((name) => /^(lock|semaphore)\//.test(name));
+      const unread = [...state.unread].filter(isHeld);
       await this.#readResources([...new Set([...seen, ...waited, ...unread])].slice(0, MOST_AT_ONCE));
-      await this.#readOthers([...state.unread].filter((name) => !/^(lock|semaphore)\//.test(name)));
+      const others = [...state.unread].filter((name) => !isHeld(name));
+      const { at, took } = this.#work;
+      const isMany = others.length > MANY || others.includes('witness');
+      const pause = Math.max(isMany ? WORK_SOON_MS : WORK_MS, REST * took);
+      if (Date.now() - at >= pause) await this.#readWork();
+      else if (!isMany) await this.#readOthers(others);
     } catch {
       // The stream notices a server that is gone.
     } finally {
@@ -149,12 +169,23 @@ export class Connection {
     this.#store.refreshed(found, at);
   }
 
+  async #readWork(): Promise<void> {
+    const begun = Date.now();
+    try {
+      const work = boardIn(await get('/v1/board?holds=false'));
+      this.#store.learned((state) => workRead(state, work));
+    } finally {
+      this.#work = { at: Date.now(), took: Date.now() - begun };
+    }
+  }
+
   async #readOthers(names: readonly string[]): Promise<void> {
     if (names.includes('members')) {
-      const { members, coordinator } = object(await get('/v1/members'));
-      this.#store.membersRead(items(members).map(memberIn), typeof coordinator === 'string' ? coordinator : null);
+      const { revision, members, coordinator } = object(await get('/v1/members'));
+      const first = typeof coordinator === 'string' ? coordinator : null;
+      this.#store.learned((state) => membersRead(state, Number(revision), items(members).map(memberIn), first));
     }
-    for (const name of names.filter((one) => one !== 'members').slice(0, 10)) await this.#readOne(name);
+    for (const name of names.filter((one) => one !== 'members')) await this.#readOne(name);
   }
 
   async #readOne(name: string): Promise<void> {
@@ -162,11 +193,16 @@ export class Connection {
     const path = `/v1/${name.slice(0, slash)}s/${encodeURIComponent(name.slice(slash + 1))}`;
     try {
       const answer = await get(path);
-      if (name.startsWith('task/')) this.#store.taskRead(taskIn(answer));
-      else this.#store.pipelineRead(pipelineIn(answer));
+      const now = this.#store.snapshot.now;
+      this.#store.learned((state) =>
+        name.startsWith('task/')
+          ? taskRead(state, taskIn(answer, 0, now))
+          : pipelineRead(state, pipelineIn(answer, 0, now)),
+      );
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 404) throw error;
-      this.#store.forgotten(name);
+      const revision = Number(error.body['revision'] ?? 0);
+      this.#store.learned((state) => forgotten(state, name, revision));
     }
   }
 }

@@ -2,11 +2,11 @@
  * The state of the page and who is drawn of it. Events are gathered and applied together, at most four times a second: one
  * render for all of them. All times tick by one clock, which stops when the server is no longer heard of.
  */
-import { applied, forgotten, refreshed, resynced } from '../model/apply.ts';
-import { pipelineRead, taskRead } from '../model/apply-tasks.ts';
+import { applied, refreshed, resynced } from '../model/apply.ts';
 import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
 import { HOME, type Route } from '../model/route.ts';
-import type { Happening, Member, Pipeline, Resource, State, Task } from '../model/types.ts';
+import { type Past, Travel } from './travel.ts';
+import type { Happening, Resource, State } from '../model/types.ts';
 
 export interface Snapshot {
   readonly state: State | undefined;
@@ -14,6 +14,8 @@ export interface Snapshot {
   /** The time by the server's clock; it stands still while the page is not live. */
   readonly now: number;
   readonly route: Route;
+  /** Set while the page shows an earlier time: `state` and `now` are of that time then. */
+  readonly past: Past | undefined;
 }
 
 const SHORTEST_PAUSE_MS = 250;
@@ -27,7 +29,8 @@ export class Store {
   #gathered: Happening[] = [];
   #drawnAt = 0;
   #isDue = false;
-  #snapshot: Snapshot = { state: undefined, link: this.#link, now: Date.now(), route: HOME };
+  #snapshot: Snapshot = { state: undefined, link: this.#link, now: Date.now(), route: HOME, past: undefined };
+  readonly travel = new Travel(this);
   readonly #listeners = new Set<() => void>();
 
   get snapshot(): Snapshot {
@@ -63,34 +66,9 @@ export class Store {
     this.#change((state) => refreshed(state, found, serverTime));
   }
 
-  taskRead(task: Task): void {
-    this.#change((state) => taskRead(state, task));
-  }
-
-  pipelineRead(pipeline: Pipeline): void {
-    this.#change((state) => pipelineRead(state, pipeline));
-  }
-
-  forgotten(resource: string): void {
-    this.#change((state) => forgotten(state, resource));
-  }
-
-  membersRead(members: readonly Member[], coordinator: string | null): void {
-    this.#change((state) => {
-      const unread = new Set(state.unread);
-      unread.delete('members');
-      return { ...state, unread, coordinator, members: new Map(members.map((one) => [one.id, one])) };
-    });
-  }
-
-  /** Of the time before this page was opened. */
-  deadlocksRead(deadlocks: State['deadlocks']): void {
-    this.#change((state) => {
-      const known = new Set(state.deadlocks.map(({ id }) => id));
-      const older = deadlocks.filter(({ id }) => !known.has(id));
-      const all = [...state.deadlocks, ...older].sort((one, other) => other.at - one.at);
-      return { ...state, deadlocks: all.slice(0, 50) };
-    });
+  /** What the server answered, as a change of what is known by then. */
+  learned(change: (state: State) => State): void {
+    this.#change(change);
   }
 
   news(news: LinkNews): void {
@@ -122,7 +100,9 @@ export class Store {
     }
     this.#drawnAt = performance.now();
     const at = this.#link.kind === 'reconnecting' ? this.#link.heardAt : Date.now();
-    this.#snapshot = { state: this.#state, link: this.#link, now: at + this.#ahead, route: this.#route };
+    const now = at + this.#ahead;
+    const live = { state: this.#state, link: this.#link, now, route: this.#route, past: undefined };
+    this.#snapshot = this.travel.seen(live);
     for (const listener of this.#listeners) listener();
   }
 

@@ -1,6 +1,7 @@
-/** How events change tasks and pipelines. */
+/** How events and answers change tasks, pipelines and members. */
 import type { Draft } from './apply.ts';
-import type { Happening, Pipeline, PipelineState, State, Task, TaskStatus } from './types.ts';
+import { isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
+import type { Counts, Happening, Member, Pipeline, PipelineState, State, Task, TaskStatus } from './types.ts';
 
 const STATUS: Readonly<Record<string, TaskStatus>> = {
   'task:published': 'pending',
@@ -11,14 +12,40 @@ const STATUS: Readonly<Record<string, TaskStatus>> = {
   'task:failed': 'failed',
 };
 
+/** The status before an event, of a task that the page does not list: all tasks are counted, and not all are listed. */
+function statusBefore(event: Happening): TaskStatus | undefined {
+  switch (event.type) {
+    case 'task:claimed':
+      return 'pending';
+    case 'task:released':
+    case 'task:completed':
+    case 'task:failed':
+      return 'running';
+    case 'task:requeued':
+      return typeof event['was'] === 'string' ? (event['was'] as TaskStatus) : 'running';
+    default:
+      return undefined;
+  }
+}
+
+function moved(counts: Counts, from: TaskStatus | undefined, to: TaskStatus | undefined): Counts {
+  if (from === to) return counts;
+  return {
+    ...counts,
+    ...(from !== undefined && { [from]: Math.max(0, counts[from] - 1) }),
+    ...(to !== undefined && { [to]: counts[to] + 1 }),
+  };
+}
+
 export function taskAfter(draft: Draft, id: string, event: Happening): void {
   const status = STATUS[event.type];
-  if (status === undefined) return;
   const before = draft.tasks.get(id);
+  const revision = revisionOf(event.id);
+  if (status === undefined || isKnown(before, revision, draft.workRevision)) return;
   const isEnd = status === 'complete' || status === 'failed';
   draft.tasks.set(id, {
     ...(before ?? unknownTask(id, event)),
-    status,
+    ...{ revision, readAt: 0, status },
     owner: status === 'running' ? event.holder : null,
     token: status === 'running' && typeof event['token'] === 'number' ? event['token'] : null,
     claimedAt: status === 'running' ? event.at : (before?.claimedAt ?? null),
@@ -26,36 +53,31 @@ export function taskAfter(draft: Draft, id: string, event: Happening): void {
     attempts: typeof event['attempts'] === 'number' ? event['attempts'] : (before?.attempts ?? 0),
     reason: status === 'failed' && typeof event['reason'] === 'string' ? event['reason'] : (before?.reason ?? null),
   });
-  if (before?.status !== status) {
-    const counts = { ...draft.counts };
-    if (before !== undefined) counts[before.status] = Math.max(0, counts[before.status] - 1);
-    counts[status] += 1;
-    draft.counts = counts;
-  }
+  draft.counts = moved(draft.counts, before === undefined ? statusBefore(event) : before.status, status);
   draft.unread.add(`task/${id}`);
 }
 
 function unknownTask(id: string, event: Happening): Task {
   return {
-    ...{ id, status: 'pending', capabilities: [], priority: 0, dependsOn: [], blockedBy: [], owner: null, token: null },
+    ...{ id, revision: 0, readAt: 0 },
+    ...{ status: 'pending', capabilities: [], priority: 0, dependsOn: [], blockedBy: [], owner: null, token: null },
     ...{ attempts: 0, failures: 0, losses: 0, retries: 0, retryAt: null, reason: null },
     ...{ publishedAt: event.at, publishedBy: event.holder === '' ? null : event.holder },
     ...{ claimedAt: null, endedAt: null },
   };
 }
 
-/** The server answered that it is no longer there. */
-export function forgotten(state: State, resource: string): State {
+/** The server answered that it was not there at this revision. */
+export function forgotten(state: State, resource: string, revision: number): State {
   const id = resource.slice(resource.indexOf('/') + 1);
+  const isTask = resource.startsWith('task/');
+  if (isOutdated({ revision }, (isTask ? state.tasks : state.pipelines).get(id))) return state;
   const unread = new Set(state.unread);
   unread.delete(resource);
-  if (resource.startsWith('task/')) {
-    const gone = state.tasks.get(id);
-    if (gone === undefined) return { ...state, unread };
+  if (isTask) {
     const tasks = new Map(state.tasks);
     tasks.delete(id);
-    const counts = { ...state.counts, [gone.status]: Math.max(0, state.counts[gone.status] - 1) };
-    return { ...state, tasks, counts, unread };
+    return { ...state, tasks, counts: moved(state.counts, state.tasks.get(id)?.status, undefined), unread };
   }
   const pipelines = new Map(state.pipelines);
   pipelines.delete(id);
@@ -64,14 +86,58 @@ export function forgotten(state: State, resource: string): State {
 
 export function taskRead(state: State, task: Task): State {
   const before = state.tasks.get(task.id);
-  const counts = { ...state.counts };
-  if (before?.status !== task.status) {
-    if (before !== undefined) counts[before.status] = Math.max(0, counts[before.status] - 1);
-    counts[task.status] += 1;
-  }
+  if (isOutdated(task, before)) return state;
   const unread = new Set(state.unread);
   unread.delete(`task/${task.id}`);
+  // One that was not listed is counted already.
+  const counts = before === undefined ? state.counts : moved(state.counts, before.status, task.status);
   return { ...state, counts, unread, tasks: new Map(state.tasks).set(task.id, task) };
+}
+
+/**
+ * Tasks, pipelines, members and what cannot be read, all read again: events do not tell of a driver that died, of a task
+ * that was forgotten, of a record that was damaged.
+ */
+export function workRead(state: State, work: State): State {
+  const { workRevision: revision } = work;
+  if (revision < state.workRevision) return state;
+  const tasks = merged(state.tasks, work.tasks, revision);
+  const all = Object.values(work.counts).reduce((sum, one) => sum + one, 0);
+  let { counts } = work;
+  for (const [id, task] of tasks) {
+    if (task.revision <= revision) continue;
+    const was = work.tasks.get(id)?.status;
+    // If not all are listed, one that is not may have been there: the next read knows.
+    if (was !== undefined || work.tasks.size >= all) counts = moved(counts, was, task.status);
+  }
+  const pipelines = merged(state.pipelines, work.pipelines, revision);
+  const hasMembers = state.membersRevision <= revision;
+  const isUnread = (name: string): boolean => {
+    if (name === 'members') return !hasMembers;
+    if (name === 'witness') return false;
+    const id = name.slice(name.indexOf('/') + 1);
+    if (name.startsWith('task/')) return isOutdated({ revision }, tasks.get(id));
+    return !name.startsWith('pipeline/') || isOutdated({ revision }, pipelines.get(id));
+  };
+  return {
+    ...state,
+    ...{ workRevision: revision, tasks, counts, pipelines, troubles: work.troubles },
+    ...(hasMembers && { members: work.members, coordinator: work.coordinator, membersRevision: revision }),
+    unread: new Set([...state.unread].filter(isUnread)),
+  };
+}
+
+export function membersRead(
+  state: State,
+  revision: number,
+  members: readonly Member[],
+  coordinator: string | null,
+): State {
+  if (revision < state.membersRevision) return state;
+  const unread = new Set(state.unread);
+  unread.delete('members');
+  const byId = new Map(members.map((one) => [one.id, one]));
+  return { ...state, unread, coordinator, membersRevision: revision, members: byId };
 }
 
 const STATE: Readonly<Record<string, PipelineState>> = {
@@ -86,11 +152,15 @@ const STATE: Readonly<Record<string, PipelineState>> = {
 
 export function pipelineAfter(draft: Draft, id: string, event: Happening): void {
   const state = STATE[event.type];
-  const before = draft.pipelines.get(id) ?? unknownPipeline(id, event);
+  const revision = revisionOf(event.id);
+  const known = draft.pipelines.get(id);
+  if (isKnown(known, revision, draft.workRevision)) return;
+  const before = known ?? unknownPipeline(id, event);
   const phase = typeof event['phase'] === 'string' ? event['phase'] : before.phase;
   const isOver = state === 'done' || state === 'failed' || state === 'cancelled';
   draft.pipelines.set(id, {
     ...before,
+    ...{ revision, readAt: 0 },
     state: state ?? before.state,
     phase,
     blocked: state === 'blocked' ? blockedBy(event) : null,
@@ -114,13 +184,15 @@ function blockedBy(event: Happening): NonNullable<Pipeline['blocked']> {
 
 function unknownPipeline(id: string, event: Happening): Pipeline {
   return {
-    ...{ id, name: typeof event['name'] === 'string' ? event['name'] : '', state: 'pending', phase: null, phases: [] },
+    ...{ id, revision: 0, readAt: 0, name: typeof event['name'] === 'string' ? event['name'] : '' },
+    ...{ state: 'pending', phase: null, phases: [] },
     ...{ blocked: null, driver: null, isDriven: true, startedBy: event.holder, startedAt: event.at, endedAt: null },
     ...{ isCancelling: false, reason: null },
   };
 }
 
 export function pipelineRead(state: State, pipeline: Pipeline): State {
+  if (isOutdated(pipeline, state.pipelines.get(pipeline.id))) return state;
   const unread = new Set(state.unread);
   unread.delete(`pipeline/${pipeline.id}`);
   return { ...state, unread, pipelines: new Map(state.pipelines).set(pipeline.id, pipeline) };

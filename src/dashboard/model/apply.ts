@@ -2,30 +2,29 @@
  * State and events make the next state: pure, so that it can be tested without a browser and a server. Events say what
  * happened, and not everything: a request that gives up leaves no event. So what they touch is also noted as unread.
  */
-import { forgotten } from './apply-tasks.ts';
 import { pipelineAfter, taskAfter } from './apply-tasks.ts';
+import { bounded, isKnown, isOutdated, revisionOf } from './as-of.ts';
 import { sampled } from './rates.ts';
-import type { Deadlock, Happening, Hold, Kind, Resource, Sample, State, Waiter } from './types.ts';
+import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
 export const MOST_ENTRIES = 500;
 const MOST_SAMPLES = 400;
 const MOST_DEADLOCKS = 50;
-
-/** Revision and place of an event: `812.0`. */
-export function placeOf(id: string): readonly [number, number] {
-  const [revision = '0', index = '0'] = id.split('.');
-  return [Number(revision), Number(index)];
-}
+export const MOST_RESOURCES = 50_000;
+export const MOST_TASKS = 2_500;
+export const MOST_PIPELINES = 1_000;
 
 /** One copy of each collection per batch, however many events there are. */
 export class Draft {
   readonly resources: Map<string, Resource>;
-  readonly tasks: Map<string, State['tasks'] extends ReadonlyMap<string, infer T> ? T : never>;
-  readonly pipelines: Map<string, State['pipelines'] extends ReadonlyMap<string, infer T> ? T : never>;
+  readonly tasks: Map<string, Task>;
+  readonly pipelines: Map<string, Pipeline>;
   readonly unread: Set<string>;
   readonly waits: Sample[] = [];
   readonly held: Sample[] = [];
   readonly deadlocks: Deadlock[] = [];
+  readonly workRevision: number;
+  membersRevision: number;
   counts: State['counts'];
 
   constructor(state: State) {
@@ -33,6 +32,8 @@ export class Draft {
     this.tasks = new Map(state.tasks);
     this.pipelines = new Map(state.pipelines);
     this.unread = new Set(state.unread);
+    this.workRevision = state.workRevision;
+    this.membersRevision = state.membersRevision;
     this.counts = state.counts;
   }
 }
@@ -42,16 +43,17 @@ export function applied(state: State, events: readonly Happening[]): State {
   const draft = new Draft(state);
   let { revision } = state;
   for (const event of events) {
-    revision = Math.max(revision, placeOf(event.id)[0]);
+    revision = Math.max(revision, revisionOf(event.id));
     applyOne(draft, event, state.snapshotRevision);
   }
   return {
     ...state,
     revision,
-    resources: draft.resources,
-    tasks: draft.tasks,
+    resources: bounded(draft.resources, MOST_RESOURCES, ({ holds, waiting }) => holds.length + waiting.length === 0),
+    tasks: bounded(draft.tasks, MOST_TASKS, ({ status }) => status === 'complete'),
     counts: draft.counts,
-    pipelines: draft.pipelines,
+    pipelines: bounded(draft.pipelines, MOST_PIPELINES, ({ endedAt }) => endedAt !== null),
+    membersRevision: draft.membersRevision,
     unread: draft.unread,
     deadlocks: [...draft.deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
     entries: [...events.toReversed(), ...state.entries].slice(0, MOST_ENTRIES),
@@ -73,16 +75,24 @@ function applyOne(draft: Draft, event: Happening, snapshot: number): void {
       return taskAfter(draft, name, event);
     case 'pipeline':
       return pipelineAfter(draft, name, event);
+    case 'witness':
+      return void draft.unread.add('witness');
     default:
-      if (/^(member|coordinator|topology):/.test(event.type)) draft.unread.add('members');
+      if (/^(member|coordinator|topology):/.test(event.type)) membersAfter(draft, event);
   }
 }
 
+function membersAfter(draft: Draft, event: Happening): void {
+  const revision = revisionOf(event.id);
+  if (revision <= draft.membersRevision) return;
+  draft.membersRevision = revision;
+  draft.unread.add('members');
+}
+
 function applyToResource(draft: Draft, kind: Kind, name: string, event: Happening, snapshot: number): void {
-  const [revision] = placeOf(event.id);
+  const revision = revisionOf(event.id);
   const before = draft.resources.get(event.resource);
-  // What was read later than the event already has it.
-  if (revision <= (before?.revision ?? snapshot) && !(before?.revision === revision && before.readAt === 0)) return;
+  if (isKnown(before, revision, snapshot)) return;
   const known = before ?? unused(kind, name);
   draft.resources.set(event.resource, { ...after(known, event, draft), revision, readAt: 0 });
   draft.unread.add(event.resource);
@@ -91,7 +101,7 @@ function applyToResource(draft: Draft, kind: Kind, name: string, event: Happenin
 export function unused(kind: Kind, name: string): Resource {
   return {
     ...{ kind, name, resource: `${kind}/${name}`, revision: 0, readAt: 0, token: 0, onStale: 'reclaim' },
-    ...{ maxHoldMs: null, ttlMs: null, holds: [], waiting: [], capacity: 0, isDrained: false },
+    ...{ maxHoldMs: null, ttlMs: null, holds: [], waiting: [], capacity: 0, isDrained: false, drained: null },
   };
 }
 
@@ -128,6 +138,12 @@ function after(known: Resource, event: Happening, draft: Draft): Resource {
       return { ...known, holds: changed(holds, token, { mode: 'shared' }) };
     case 'resized':
       return { ...known, capacity: typeof event['capacity'] === 'number' ? event['capacity'] : known.capacity };
+    case 'drained': {
+      const drained = { by: event.holder, at: event.at, reason: reasonOf(event) ?? '', revision: 0 };
+      return { ...known, isDrained: true, drained };
+    }
+    case 'undrained':
+      return { ...known, isDrained: false, drained: null };
     case 'deadlock': {
       draft.deadlocks.push(deadlockOf(event));
       const place = waiting.findIndex(({ holder }) => holder === event.holder);
@@ -196,14 +212,21 @@ export function refreshed(state: State, found: readonly Resource[], at: number):
   const resources = new Map(state.resources);
   const unread = new Set(state.unread);
   for (const one of found) {
-    const known = resources.get(one.resource);
-    if (known !== undefined && known.revision > one.revision) continue;
-    // One that nobody ever used is not listed.
-    if (known === undefined && one.token === 0 && one.waiting.length === 0 && one.capacity === 0) continue;
-    resources.set(one.resource, { ...one, readAt: at });
+    if (isOutdated(one, resources.get(one.resource))) continue;
     unread.delete(one.resource);
+    // One that nobody ever used, or that the store has forgotten, is not listed.
+    if (one.token === 0 && one.holds.length + one.waiting.length + one.capacity === 0) resources.delete(one.resource);
+    else resources.set(one.resource, { ...one, readAt: at });
   }
   return { ...state, resources, unread };
+}
+
+/** Deadlocks before this page was opened: only events tell of them. */
+export function remembered(state: State, past: readonly Happening[]): State {
+  const ids = new Set(state.deadlocks.map(({ id }) => id));
+  const older = past.filter(({ type, id }) => type.endsWith(':deadlock') && !ids.has(id)).map(deadlockOf);
+  const all = [...state.deadlocks, ...older].sort((one, other) => revisionOf(other.id) - revisionOf(one.id));
+  return { ...state, deadlocks: all.slice(0, MOST_DEADLOCKS) };
 }
 
 /** A new snapshot, with what only events tell kept from before. */
@@ -212,5 +235,3 @@ export function resynced(before: State | undefined, board: State): State {
   const { deadlocks, entries, waits, held, seconds } = before;
   return { ...board, deadlocks, entries, waits, held, seconds };
 }
-
-export { forgotten };

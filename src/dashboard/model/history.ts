@@ -1,4 +1,5 @@
 /** The holds of one resource over time, from its events. */
+import { inOrder } from './as-of.ts';
 import type { Happening } from './types.ts';
 import { median } from './time.ts';
 
@@ -24,7 +25,22 @@ export interface History {
   readonly longest: number | undefined;
 }
 
-/** Events in the order of their time; those before `from` only decide what was held then. */
+/** So many events of one resource are kept. */
+const MOST_KEPT = 2_000;
+
+/** `known`, oldest first, and what `entries`, newest first, have of this resource that came later. */
+export function continued(
+  known: readonly Happening[],
+  entries: readonly Happening[],
+  resource: string,
+): readonly Happening[] {
+  const last = known.at(-1);
+  const isLater = ({ id }: Happening): boolean => last === undefined || inOrder(last.id, id) < 0;
+  const later = entries.filter((event) => event.resource === resource && isLater(event)).toReversed();
+  return later.length === 0 ? known : [...known, ...later].slice(-MOST_KEPT);
+}
+
+/** Events in the order of the store; those before `from` only decide what was held then. */
 export function historyOf(events: readonly Happening[], from: number, now: number): History {
   const open = new Map<number, PastHold>();
   const holds: PastHold[] = [];

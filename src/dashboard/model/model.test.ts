@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { historyOf } from './history.ts';
+import { continued, historyOf } from './history.ts';
 import { readKey } from './keys.ts';
 import { type Link, linkAfter, pauseBefore } from './link.ts';
 import { aspectOf, LONG_WAIT_MS, mattersOf, routeOf } from './needs.ts';
-import { rate, sampled, series, usualWait } from './rates.ts';
+import { figuresOf, rate, sampled, series, usualWait } from './rates.ts';
 import { boardIn } from './read.ts';
 import { fragmentOf, routeIn, tokenIn, withFilters } from './route.ts';
 import { inPlace, inSight, matching, ordered } from './rows.ts';
@@ -30,6 +30,24 @@ function lock(name: string, holders: readonly string[], waiters: readonly string
     ...more,
   };
 }
+
+describe('the five figures', () => {
+  it('count what happened to requests in the last minutes, and average the time to acquire over all of them', () => {
+    const told = (type: string, at: number): Happening => ({ type, resource: 'lock/x', holder: 'a', at, id: '1.0' });
+    const seconds = sampled(
+      [],
+      [
+        ...[told('lock:acquired', 1000), told('lock:queued', 1500), told('lock:reclaimed', 2000)],
+        ...[told('lock:acquired', 2000), told('lock:deadlock', 3000)],
+      ],
+    );
+    const waits = [{ resource: 'lock/x', at: 2000, ms: 500 }];
+    expect(figuresOf({ seconds, waits }, 4000)).toEqual({
+      ...{ acquisitions: 2, conflicts: 1, averageMs: 250, failed: 1, staleClaimed: 1 },
+    });
+    expect(figuresOf({ seconds, waits }, 1_000_000)).toMatchObject({ acquisitions: 0, averageMs: undefined });
+  });
+});
 
 describe('the stream', () => {
   it('is read in pieces of any size', () => {
@@ -235,6 +253,24 @@ describe('history', () => {
   });
 });
 
+describe('the events of one resource', () => {
+  const one = (id: string, resource = 'lock/main') => ({ type: 'lock:acquired', resource, holder: 'a', at: 0, id });
+  const ids = (events: readonly { readonly id: string }[]): readonly string[] => events.map(({ id }) => id);
+
+  it('go on with the stream, each once, in the order of the store, and stay when the stream has gone on', () => {
+    const first = continued([one('8.0'), one('9.0')], [one('10.1'), one('10.0', 'lock/x'), one('9.0')], 'lock/main');
+    expect(ids(first)).toEqual(['8.0', '9.0', '10.1']);
+    expect(ids(continued(first, [one('12.0'), one('11.0', 'lock/x')], 'lock/main'))).toEqual([
+      ...['8.0', '9.0', '10.1', '12.0'],
+    ]);
+  });
+
+  it('are bounded', () => {
+    const many = Array.from({ length: 2_000 }, (_, place) => one(`${place}.0`));
+    expect(continued(many, [one('5000.0')], 'lock/main')).toHaveLength(2_000);
+  });
+});
+
 describe('figures', () => {
   it('count events by second', () => {
     const events = [0, 100, 1000].map((at) => ({
@@ -260,7 +296,7 @@ describe('strange names', () => {
   it('show what cannot be seen, and turn nothing around', () => {
     expect(visible('a\u202eb\u0000\n')).toBe('a⟨202e⟩b⟨0000⟩⟨000a⟩');
     expect(visible('日本 ü')).toBe('日本 ü');
-    expect(halves('worktree/feature-backfill-2026-q4')).toEqual(['worktree/feature-back', 'fill-2026-q4']);
+    expect(halves('worktree/feature-backfill-2026-q4')).toEqual(['worktree/feature-backfill', '-2026-q4']);
     expect(halves('short')).toEqual(['short', '']);
     expect(shortened('x'.repeat(100), 10)).toBe('xxxxxxxxxx… (90 more)');
     expect(halves('y'.repeat(65_536)).join('').length).toBeLessThan(500);

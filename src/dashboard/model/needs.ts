@@ -1,7 +1,7 @@
 /** What needs a person, worst first; and whether a resource looks free, held, shared, waited for too long, or lost. */
 import { usualWait } from './rates.ts';
 import { duration } from './time.ts';
-import type { Deadlock, Hold, Pipeline, Resource, State, Waiter } from './types.ts';
+import type { Deadlock, Hold, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
 
 /** A wait is long when it exceeds both a floor and a multiple of the usual. */
 export const LONG_WAIT_MS = 60_000;
@@ -13,7 +13,7 @@ export const DEADLOCK_MS = 3_600_000;
 
 export type Aspect = 'free' | 'held' | 'shared' | 'caution' | 'danger';
 
-export type MatterKind = 'lost' | 'verification' | 'stuck' | 'driver' | 'wait' | 'deadlock';
+export type MatterKind = 'lost' | Trouble['kind'] | 'stuck' | 'driver' | 'wait' | 'deadlock';
 
 export interface Matter {
   /** The same as long as the matter lasts, so that rows keep their place and focus. */
@@ -24,15 +24,20 @@ export interface Matter {
   /** Plain and strong words in turn, beginning with a strong one. */
   readonly sentence: readonly string[];
   readonly cost: string;
-  readonly since: number;
+  /** Undefined if nobody knows. */
+  readonly since: number | undefined;
   readonly action: string;
   /** Where the action leads: a route of the page. */
   readonly leads: string;
+  /** A command that the action copies, because the page cannot help. */
+  readonly copies?: string;
   /** Of a lost hold: what may be broken. */
   readonly breaks?: string;
 }
 
-const ORDER: readonly MatterKind[] = ['lost', 'verification', 'stuck', 'driver', 'wait', 'deadlock'];
+const ORDER: readonly MatterKind[] = [
+  ...(['lost', 'damaged', 'unreadable', 'stuck', 'driver', 'wait', 'filling', 'deadlock'] as const),
+];
 
 export function isLongWait(state: Pick<State, 'waits'>, resource: string, waiter: Waiter, now: number): boolean {
   const waited = now - waiter.since;
@@ -67,6 +72,10 @@ export function routeOf(resource: string): string {
   return `/${resource.slice(0, slash)}s/${encodeURIComponent(resource.slice(slash + 1))}`;
 }
 
+function roomTold({ drained }: Resource, free: number): string {
+  return drained === null ? `${free} free` : `drained by ${drained.by}`;
+}
+
 /** Whether somebody should look at a semaphore or lock, and why. */
 function matterOf(state: State, one: Resource, now: number): Matter | undefined {
   const [lost] = lostHolds(one);
@@ -93,7 +102,7 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
   const free = Math.max(0, one.capacity - one.holds.reduce((sum, { weight }) => sum + weight, 0));
   const sentence =
     one.kind === 'semaphore'
-      ? [oldest.holder, ` wants ${oldest.weight} of `, one.resource, `; ${free} free.${tail}`]
+      ? [oldest.holder, ` wants ${oldest.weight} of `, one.resource, `; ${roomTold(one, free)}.${tail}`]
       : [oldest.holder, ' waits for ', one.resource, `, held by ${one.holds[0]?.holder ?? 'nobody'}.${tail}`];
   return {
     ...{ key: `wait ${one.resource}`, kind: 'wait', title: 'Long wait', aspect: 'caution', sentence },
@@ -143,6 +152,15 @@ function deadlockMatter(one: Deadlock): Matter {
   };
 }
 
+const TROUBLES = { damaged: 'Damaged record', unreadable: 'Unreadable', filling: 'Record fills' } as const;
+
+function troubleMatter({ kind, key, subject, says, command, at }: Trouble): Matter {
+  return {
+    ...{ key, kind, title: TROUBLES[kind], aspect: kind === 'filling' ? 'caution' : 'danger' },
+    ...{ sentence: [subject, says], cost: '', since: at, action: 'Copy command', leads: '/timeline', copies: command },
+  };
+}
+
 /** `dismissed`: the keys of deadlocks that somebody has settled. */
 export function mattersOf(state: State, now: number, dismissed: ReadonlySet<string> = new Set()): readonly Matter[] {
   const found: Matter[] = [];
@@ -150,9 +168,10 @@ export function mattersOf(state: State, now: number, dismissed: ReadonlySet<stri
   for (const one of state.resources.values()) {
     if (one.waiting.length > 0 || one.onStale === 'alert') add(matterOf(state, one, now));
   }
+  for (const one of state.troubles) add(troubleMatter(one));
   for (const one of state.pipelines.values()) add(pipelineMatter(one, now));
   for (const one of state.deadlocks) if (now - one.at < DEADLOCK_MS) add(deadlockMatter(one));
   return found
     .filter(({ key }) => !dismissed.has(key))
-    .sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) || one.since - other.since);
+    .sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) || (one.since ?? 0) - (other.since ?? 0));
 }

@@ -13,6 +13,7 @@ import type {
   State,
   Task,
   TaskStatus,
+  Trouble,
   Waiter,
 } from './types.ts';
 
@@ -98,6 +99,12 @@ function waiterIn(value: unknown, readAt: number): Waiter {
   };
 }
 
+function drainIn(value: unknown, readAt: number): Resource['drained'] {
+  if (typeof value !== 'object' || value === null) return null;
+  const { by, at, reason, revision } = object(value);
+  return { by: text(by), at: timeIn(at) ?? readAt, reason: text(reason), revision: number(revision) };
+}
+
 export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number): Resource {
   const json = object(value);
   const name = text(json['name']);
@@ -115,16 +122,17 @@ export function resourceIn(kind: Kind, value: unknown, revision: number, readAt:
     waiting: items(json['waiting']).map((waiter) => waiterIn(waiter, readAt)),
     capacity: number(json['capacity']),
     isDrained: json['isDrained'] === true,
+    drained: drainIn(json['drained'], readAt),
   };
 }
 
 const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
 
-export function taskIn(value: unknown): Task {
+export function taskIn(value: unknown, revision: number, readAt: number): Task {
   const json = object(value);
   const status = text(json['status']);
   return {
-    id: text(json['task']),
+    ...{ id: text(json['task']), revision: number(json['revision'], revision), readAt },
     status: (STATUSES.includes(status) ? status : 'pending') as TaskStatus,
     capabilities: texts(json['capabilities']),
     priority: number(json['priority']),
@@ -165,13 +173,13 @@ function reasonsIn(blocked: Json): readonly string[] {
 
 const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
 
-export function pipelineIn(value: unknown): Pipeline {
+export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
   const json = object(value);
   const state = text(json['state']);
   const blocked = json['blocked'] === null || json['blocked'] === undefined ? null : object(json['blocked']);
   const driver = json['driver'] === null ? null : object(json['driver']);
   return {
-    id: text(json['pipeline']),
+    ...{ id: text(json['pipeline']), revision: number(json['revision'], revision), readAt },
     name: text(json['name']),
     state: (STATES.includes(state) ? state : 'pending') as PipelineState,
     phase: textOrNull(json['phase']),
@@ -210,6 +218,18 @@ export function memberIn(value: unknown): Member {
   };
 }
 
+const TROUBLES: readonly string[] = ['unreadable', 'damaged', 'filling'];
+
+function troubleIn(value: unknown): Trouble {
+  const json = object(value);
+  const kind = text(json['kind']);
+  return {
+    kind: (TROUBLES.includes(kind) ? kind : 'unreadable') as Trouble['kind'],
+    ...{ key: text(json['key']), subject: text(json['subject']), says: text(json['says']) },
+    ...{ command: text(json['command'], 'signalbox doctor'), at: numberOrNull(json['at']) ?? undefined },
+  };
+}
+
 function countsIn(value: unknown): Counts {
   const json = object(value);
   const of = (name: TaskStatus): number => number(json[name]);
@@ -221,6 +241,7 @@ export function boardIn(value: unknown): State {
   const json = object(value);
   const readAt = timeIn(json['at']) ?? 0;
   const revision = number(json['revision']);
+  const since = number(json['since']);
   const resources = new Map<string, Resource>();
   const add = (kind: Kind, of: unknown): void => {
     for (const one of items(of)) {
@@ -235,7 +256,7 @@ export function boardIn(value: unknown): State {
   const role = text(token['role'], 'viewer');
   return {
     revision,
-    snapshotRevision: revision,
+    ...{ snapshotRevision: revision, workRevision: since, membersRevision: since },
     store: { engine: text(store['engine']), name: text(store['name']) },
     token: {
       name: text(token['name']),
@@ -244,14 +265,14 @@ export function boardIn(value: unknown): State {
     },
     allowsCommands: json['allowsCommands'] === true,
     resources,
-    tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one)])),
+    tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one, since, readAt)])),
     counts: countsIn(json['counts']),
-    pipelines: new Map(items(json['pipelines']).map((one) => [text(object(one)['pipeline']), pipelineIn(one)])),
+    pipelines: new Map(
+      items(json['pipelines']).map((one) => [text(object(one)['pipeline']), pipelineIn(one, since, readAt)]),
+    ),
     members: new Map(items(json['members']).map((one) => [text(object(one)['id']), memberIn(one)])),
     coordinator: textOrNull(json['coordinator']),
-    malformed: items(json['malformed']).map((one) => ({
-      ...{ key: text(object(one)['key']), why: text(object(one)['why']) },
-    })),
+    troubles: items(json['troubles']).map(troubleIn),
     deadlocks: [],
     entries: [],
     waits: [],

@@ -42,7 +42,7 @@ describe('the timeline', () => {
 
 describe('the record', () => {
   const entry = { resource: 'lock/main', seq: 5, time: 100, hash: 'ab' };
-  const whole = { at: 200, entries: 9, chains: 2, checkpoints: 0 };
+  const whole = { at: 200, revision: 50, entries: 9, chains: 2, checkpoints: 0 };
 
   it('lists the newest entries of all chains', () => {
     const answer = { entries: [entry, { ...entry, seq: 6, time: 300 }, { ...entry, resource: 'lock/b', time: 200 }] };
@@ -50,12 +50,13 @@ describe('the record', () => {
   });
 
   it('calls an entry verified only if a verification has read it and found nothing', () => {
-    expect(standingOf(entry, undefined)).toBe('unknown');
-    expect(standingOf(entry, whole)).toBe('clear');
-    expect(standingOf({ ...entry, time: 201 }, whole)).toBe('unknown');
+    expect(standingOf(entry, 50, undefined)).toBe('unknown');
+    expect(standingOf(entry, 50, whole)).toBe('clear');
+    // Written while the verification ran, by a clock that is behind.
+    expect(standingOf(entry, 51, whole)).toBe('unknown');
     const broken = { ...whole, finding: { resource: 'lock/main', seq: 5, why: 'changed' } };
-    expect(standingOf(entry, broken)).toBe('danger');
-    expect(standingOf({ ...entry, seq: 4 }, broken)).toBe('unknown');
-    expect(standingOf({ ...entry, resource: 'lock/b' }, broken)).toBe('unknown');
+    expect(standingOf(entry, 50, broken)).toBe('danger');
+    expect(standingOf({ ...entry, seq: 4 }, 50, broken)).toBe('unknown');
+    expect(standingOf({ ...entry, resource: 'lock/b' }, 50, broken)).toBe('unknown');
   });
 });

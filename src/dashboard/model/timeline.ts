@@ -25,6 +25,8 @@ const SAID: Readonly<Record<string, readonly [EventSign, string]>> = {
   left: ['free', 'left as'],
   downgraded: ['shared', 'now shares'],
   resized: ['shared', 'resized'],
+  drained: ['danger', 'drained'],
+  undrained: ['clear', 'undid the drain of'],
   stale: ['danger', 'is no longer heard of, and still has'],
   reclaimed: ['danger', 'fell silent and lost'],
   forced: ['danger', 'was made to give up'],
@@ -94,6 +96,8 @@ export interface Recorded {
 export interface Verified {
   /** By the server's clock. */
   readonly at: number;
+  /** What was written up to this revision was read. */
+  readonly revision: number;
   readonly entries: number;
   readonly chains: number;
   readonly checkpoints: number;
@@ -107,12 +111,16 @@ export function newestRecorded(answer: unknown, most: number): readonly Recorded
     .slice(0, most);
 }
 
-/** After something wrong was found, the verification says nothing of what it had not read. */
+/**
+ * `asOf`: no entry that is shown was written after this revision. A verification that began before that may not have read
+ * them all. After something wrong was found, it says nothing of what it had not read.
+ */
 export function standingOf(
-  { resource, seq, time }: Recorded,
+  { resource, seq }: Recorded,
+  asOf: number,
   verified: Verified | undefined,
 ): 'clear' | 'danger' | 'unknown' {
-  if (verified === undefined || time > verified.at) return 'unknown';
+  if (verified === undefined || asOf > verified.revision) return 'unknown';
   const { finding } = verified;
   if (finding === undefined) return 'clear';
   return finding.resource === resource && seq >= (finding.seq ?? 0) ? 'danger' : 'unknown';

@@ -1,5 +1,7 @@
 /** What the page knows. Times are milliseconds since 1970, by the clock of the server. */
 
+import type { AsOf } from './as-of.ts';
+
 export type Kind = 'lock' | 'semaphore';
 export type Role = 'viewer' | 'worker' | 'administrator';
 
@@ -38,15 +40,11 @@ export interface Waiter {
   readonly waitsFor: readonly string[];
 }
 
-export interface Resource {
+export interface Resource extends AsOf {
   readonly kind: Kind;
   /** `lock/main`. */
   readonly resource: string;
   readonly name: string;
-  /** As of this revision of the store: events up to it are in it already. */
-  readonly revision: number;
-  /** When the server was last asked for it; 0 if it is known by events alone. */
-  readonly readAt: number;
   readonly token: number;
   readonly onStale: 'reclaim' | 'alert';
   readonly maxHoldMs: number | null;
@@ -58,11 +56,18 @@ export interface Resource {
   readonly capacity: number;
   /** Of a semaphore: nothing new is granted until somebody ends that. */
   readonly isDrained: boolean;
+  /** Who ended the grants, when and why; null if nobody did. Events do not tell its revision: 0. */
+  readonly drained: {
+    readonly by: string;
+    readonly at: number;
+    readonly reason: string;
+    readonly revision: number;
+  } | null;
 }
 
 export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
 
-export interface Task {
+export interface Task extends AsOf {
   readonly id: string;
   readonly status: TaskStatus;
   readonly capabilities: readonly string[];
@@ -93,7 +98,7 @@ export interface Phase {
   readonly endedAt: number | null;
 }
 
-export interface Pipeline {
+export interface Pipeline extends AsOf {
   readonly id: string;
   readonly name: string;
   readonly state: PipelineState;
@@ -143,6 +148,17 @@ export interface Deadlock {
   readonly cycle: readonly { readonly holder: string; readonly resource: string; readonly blockedBy: string }[];
 }
 
+export interface Trouble {
+  readonly kind: 'unreadable' | 'damaged' | 'filling';
+  /** The same as long as it lasts. */
+  readonly key: string;
+  readonly subject: string;
+  readonly says: string;
+  /** What a person runs to see more. */
+  readonly command: string;
+  readonly at: number | undefined;
+}
+
 export type Counts = Readonly<Record<TaskStatus, number>>;
 
 /** How long something took, and when it was over. */
@@ -158,22 +174,32 @@ export interface Second {
   readonly events: number;
   readonly grants: number;
   readonly refusals: number;
+  /** Requests that had to wait, because somebody else had it. */
+  readonly conflicts: number;
+  /** Stale holds that the next one got. */
+  readonly reclaims: number;
 }
 
 export interface State {
   /** The newest revision that was heard of. */
   readonly revision: number;
   readonly snapshotRevision: number;
+  /** As of this revision tasks, pipelines and members were last read as a whole. */
+  readonly workRevision: number;
+  readonly membersRevision: number;
   readonly store: { readonly engine: string; readonly name: string };
   readonly token: { readonly name: string; readonly role: Role; readonly holders: readonly string[] | null };
   readonly allowsCommands: boolean;
   readonly resources: ReadonlyMap<string, Resource>;
+  /** Those that tell most, if there are many. */
   readonly tasks: ReadonlyMap<string, Task>;
+  /** Of all tasks: as the server counted them, and as events have moved them since. */
   readonly counts: Counts;
   readonly pipelines: ReadonlyMap<string, Pipeline>;
   readonly members: ReadonlyMap<string, Member>;
   readonly coordinator: string | null;
-  readonly malformed: readonly { readonly key: string; readonly why: string }[];
+  /** What is wrong with the store itself, in the words of the server. */
+  readonly troubles: readonly Trouble[];
   readonly deadlocks: readonly Deadlock[];
   /** The last events, the newest first; at most `MOST_ENTRIES`. */
   readonly entries: readonly Happening[];

@@ -24,11 +24,18 @@ export type Asking =
     }
   | { readonly kind: 'deed'; readonly deed: AskedDeed };
 
+type Will = readonly { readonly sign: Sign; readonly text: string }[];
+
 /** Any other action: what it does to whom, and the request that does it. */
 export interface AskedDeed {
   /** `Cancel pipeline/release-7?` */
   readonly title: string;
-  readonly will: readonly { readonly sign: Sign; readonly text: string }[];
+  /** A function says it as things are now: what changes while the question is open changes what is said. */
+  readonly will: Will | ((snapshot: Snapshot) => Will);
+  /** Why it cannot be meant any more; undefined as long as it can. */
+  readonly changed?: (snapshot: Snapshot) => string | undefined;
+  /** A token that has to be typed, and what becomes of what is granted meanwhile. */
+  readonly token?: { readonly meant: number; readonly note: string };
   readonly role: Role;
   readonly method: 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
@@ -39,6 +46,8 @@ export interface AskedDeed {
   readonly number?: { readonly field: string; readonly label: string; readonly now: number };
   /** What the button says. */
   readonly label: string;
+  /** What the other one says; “Leave it” if not given. */
+  readonly keep?: string;
   /** What is said when it is done. */
   readonly done: string;
 }
@@ -79,7 +88,8 @@ export function useSnapshot(): Snapshot {
 const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
 
 /** Why the own token may not do something that needs this role; undefined if it may. */
-export function whyNot({ state, link }: Snapshot, needed: Role): string | undefined {
+export function whyNot({ state, link, past }: Snapshot, needed: Role): string | undefined {
+  if (past !== undefined) return 'You look at the past';
   if (link.kind !== 'live') return 'The page is not live';
   const role = state?.token.role ?? 'viewer';
   if (RANKS.indexOf(role) >= RANKS.indexOf(needed)) return undefined;

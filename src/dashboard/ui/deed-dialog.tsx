@@ -1,23 +1,41 @@
-/** Asks before an action is done: cancel, resume, retry, resize. Shows what will happen to whom. */
+/** Asks before an action is done: break, cancel, resume, retry, resize. Shows what will happen to whom, as things are now. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { Refused, send } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';
 import { visible } from '../model/text.ts';
+import { count } from '../model/time.ts';
 import { type AskedDeed, say, show, whyNot } from './app.ts';
 import { Dialog } from './overlay.tsx';
 import { SignalSign } from './signs.tsx';
 
 export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: AskedDeed }): JSX.Element {
-  const { title, will, role, method, path, body, reason: reasonField, number, label, done } = deed;
+  const {
+    title,
+    will,
+    changed,
+    token,
+    role,
+    method,
+    path,
+    body,
+    reason: reasonField,
+    number,
+    label,
+    keep,
+    done,
+  } = deed;
   const [reason, setReason] = useState('');
   const [typed, setTyped] = useState(number === undefined ? '' : String(number.now));
+  const [typedToken, setTypedToken] = useState('');
   const [trouble, setTrouble] = useState('');
   const [isSent, setSent] = useState(false);
   const not = whyNot(snapshot, role);
   const hasReason = reasonField === undefined || reason.trim() !== '';
   const hasNumber = number === undefined || /^[1-9]\d{0,8}$/.test(typed.trim());
-  const isReady = not === undefined && hasReason && hasNumber && !isSent;
+  const hasToken = token === undefined || typedToken.trim() === String(token.meant);
+  const change = changed?.(snapshot);
+  const isReady = not === undefined && change === undefined && hasReason && hasNumber && hasToken && !isSent;
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (!isReady) return;
@@ -43,14 +61,20 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         <h2>
           <bdi>{visible(title)}</bdi>
         </h2>
-        <ul class="will">
-          {will.map(({ sign, text }) => (
-            <li key={text}>
-              <SignalSign is={sign} label="" />
-              <bdi>{visible(text)}</bdi>
-            </li>
-          ))}
-        </ul>
+        {change === undefined ? (
+          <ul class="will">
+            {(typeof will === 'function' ? will(snapshot) : will).map(({ sign, text }, place) => (
+              <li key={place}>
+                <SignalSign is={sign} label="" />
+                <bdi>{visible(text)}</bdi>
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p class="trouble" role="alert">
+            {visible(change)}
+          </p>
+        )}
         {number !== undefined && (
           <label>
             {number.label}
@@ -73,11 +97,29 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
               class="field"
               type="text"
               autocomplete="off"
-              placeholder="Others get to see it"
+              name="reason"
+              placeholder="Those who lose something by it get to see it"
               value={reason}
               onInput={(event) => setReason(event.currentTarget.value)}
             />
           </label>
+        )}
+        {token !== undefined && (
+          <>
+            <label>
+              Type the token you expect to break <span class="soft">(now {count(token.meant)})</span>
+              <input
+                class="field short mono"
+                type="text"
+                inputMode="numeric"
+                name="token"
+                autocomplete="off"
+                value={typedToken}
+                onInput={(event) => setTypedToken(event.currentTarget.value)}
+              />
+            </label>
+            <p class="soft">{token.note}</p>
+          </>
         )}
         {trouble !== '' && (
           <p class="trouble" role="alert">
@@ -87,7 +129,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         {not !== undefined && <p class="trouble">{not}.</p>}
         <div class="answers">
           <button type="button" class="button" onClick={() => show({ kind: 'none' })}>
-            Leave it <kbd>Esc</kbd>
+            {keep ?? 'Leave it'} <kbd>Esc</kbd>
           </button>
           <button type="submit" class="button do" disabled={!isReady}>
             {label}

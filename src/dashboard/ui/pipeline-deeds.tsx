@@ -1,6 +1,7 @@
 /** Resume and cancel, for administrators; a server that runs no commands cannot resume. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
+import { movedOn } from '../model/expected.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import type { Pipeline } from '../model/types.ts';
@@ -24,7 +25,15 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
   const failed = of.phases.find(({ state }) => state === 'failed')?.name;
   const resume = (title: string, label: string, will: Will, body: Readonly<Record<string, unknown>>): void =>
     ask({
-      ...{ title, will: [...will, RECORDED], label, role: 'administrator', method: 'POST', body },
+      ...{
+        title,
+        will: [...will, RECORDED],
+        changed: ({ state }) => movedOn(of, state),
+        label,
+        role: 'administrator',
+        method: 'POST',
+        body,
+      },
       ...{ path: `/v1${routeOf(`pipeline/${of.id}`)}/resume`, done: `pipeline/${of.id} goes on` },
     });
   const decide = (decision: 'rerun' | 'skip'): void =>
@@ -91,19 +100,29 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
 
 const RECORDED = { sign: 'clear', text: 'An event records it, with your token’s name.' } as const;
 
-function askToCancel({ id, phase, state, driver, isDriven, phases }: Pipeline): void {
-  const left = phases.filter(({ endedAt }) => endedAt === null).length;
-  const stops =
-    state === 'running' && isDriven
-      ? `${driver ?? 'Its driver'} stops the command of ${phase ?? 'its phase'} first; what it held becomes free.`
-      : 'None of its commands runs; what it holds becomes free.';
+/** To cancel is meant whatever phase it has reached; what it stops is told as it is now. */
+function askToCancel(asked: Pipeline): void {
+  const { id } = asked;
+  const now = ({ state }: Snapshot): Pipeline => state?.pipelines.get(id) ?? asked;
   ask({
     title: `Cancel pipeline/${id}?`,
-    will: [
-      { sign: 'danger', text: `It ends for good: ${left} of ${phases.length} phases are not done, and never will be.` },
-      { sign: 'held', text: stops },
-      RECORDED,
-    ],
+    changed: (snapshot) => (now(snapshot).endedAt === null ? undefined : `It is ${now(snapshot).state} already.`),
+    will: (snapshot) => {
+      const { phase, state, driver, isDriven, phases } = now(snapshot);
+      const left = phases.filter(({ endedAt }) => endedAt === null).length;
+      const stops =
+        state === 'running' && isDriven
+          ? `${driver ?? 'Its driver'} stops the command of ${phase ?? 'its phase'} first; what it held becomes free.`
+          : 'None of its commands runs; what it holds becomes free.';
+      return [
+        {
+          sign: 'danger',
+          text: `It ends for good: ${left} of ${phases.length} phases are not done, and never will be.`,
+        },
+        { sign: 'held', text: stops },
+        RECORDED,
+      ];
+    },
     ...{ role: 'administrator', method: 'POST', path: `/v1${routeOf(`pipeline/${id}`)}/cancel`, body: {} },
     ...{ reason: 'reason', label: 'Cancel the pipeline', done: `pipeline/${id} is cancelled` },
   });

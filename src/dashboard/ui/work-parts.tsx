@@ -1,5 +1,6 @@
 /** What pages of tasks, pipelines and members have in common. */
 import type { JSX } from 'preact';
+import { claimedSince } from '../model/expected.ts';
 import { shortened, visible } from '../model/text.ts';
 import { clock, exact } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
@@ -57,16 +58,18 @@ export function ask(deed: AskedDeed): void {
   show({ kind: 'ask', asking: { kind: 'deed', deed } });
 }
 
-export function askToRetry({ id, failures, losses, reason }: Task): void {
+export function askToRetry(task: Task): void {
+  const { id, failures, losses, reason, attempts } = task;
   const why = reason === null ? '' : ` It failed last because: ${shortened(reason, 200)}.`;
   ask({
     title: `Retry task/${id}?`,
+    changed: ({ state }) => claimedSince(task, state),
     will: [
       { sign: 'pending', text: `It becomes pending again, with all its retries.${why}` },
       { sign: 'held', text: 'The next worker that can do it gets it, perhaps at once.' },
       { sign: 'clear', text: `An event records it. So far: failed ${failures} times, ${losses} workers lost.` },
     ],
-    ...{ role: 'worker', method: 'POST', path: `/v1${routeOf(`task/${id}`)}/retry`, body: {} },
+    ...{ role: 'worker', method: 'POST', path: `/v1${routeOf(`task/${id}`)}/retry`, body: { attempts } },
     ...{ label: 'Retry', done: `task/${id} is pending again` },
   });
 }

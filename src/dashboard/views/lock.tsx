@@ -1,18 +1,17 @@
 /** One lock: who is in the section, who stands at the signal, who waits for whom, and what happened before. */
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
 import { historyOf } from '../model/history.ts';
-import { aspectOf, longest, lostHolds } from '../model/needs.ts';
+import { aspectOf, lostHolds } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { clock, count, duration, exact, plural, span } from '../model/time.ts';
 import type { Hold, Resource, State } from '../model/types.ts';
 import { graphOf } from '../model/waits.ts';
-import { address, connection, copy, show, whyNot } from '../ui/app.ts';
 import { HoldHistory } from '../ui/hold-history.tsx';
-import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
+import { CommandLine, Name, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
+import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { SignalSign, TallSignal } from '../ui/signs.tsx';
 import { WaitGraph } from '../ui/wait-graph.tsx';
 import { Blank } from './overview.tsx';
@@ -22,19 +21,23 @@ const HOUR_MS = 3_600_000;
 export function OneLock({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `lock/${name}`;
-  useEffect(() => {
-    connection.see([resource]);
-    return () => connection.see([]);
-  }, [resource]);
+  useSight(resource);
   const past = usePast(state, resource, now);
   if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('lock', name);
   const history = historyOf(past, now - HOUR_MS, now);
   const from = Math.max(now - HOUR_MS, (history.holds[0]?.from ?? now - 60_000) - 5_000);
   const ended = history.holds.filter(({ to }) => to !== undefined).length;
+  const isLost = lostHolds(of).length > 0;
+  const word = isLost ? 'Lost, waits for you' : of.holds.length === 0 ? 'Free' : `Held, ${of.holds[0]?.mode ?? ''}`;
   return (
     <>
-      <Head of={of} snapshot={snapshot} />
+      <ResourceHead
+        of={of}
+        snapshot={snapshot}
+        says={<span class={isLost ? 'red strong' : ''}>{word}</span>}
+        breaks={{ label: 'Break lock…', nobody: 'Nobody holds it' }}
+      />
       <div class="grid">
         <Section of={of} state={state} now={now} median={history.median} />
         <HoldFacts of={of} now={now} />
@@ -65,48 +68,6 @@ export function OneLock({ snapshot, name }: { snapshot: Snapshot; name: string }
         </Panel>
       </div>
     </>
-  );
-}
-
-function Head({ of, snapshot }: { of: Resource; snapshot: Snapshot }): JSX.Element {
-  const { state, now } = snapshot;
-  const aspect = state === undefined ? 'free' : aspectOf(state, of, now);
-  const oldest = longest(of);
-  const isLost = lostHolds(of).length > 0;
-  const word = isLost ? 'Lost, waits for you' : of.holds.length === 0 ? 'Free' : `Held, ${of.holds[0]?.mode ?? ''}`;
-  const not = of.holds.length === 0 ? 'Nobody holds it' : whyNot(snapshot, 'administrator');
-  return (
-    <div class="head">
-      <SignalSign is={aspect} size={22} />
-      <div class="grow">
-        <h1>
-          <Name of={of.name} kind="lock" />
-        </h1>
-        <div class="under">
-          <span class={isLost ? 'red strong' : ''}>{word}</span>
-          <span class="faint">·</span>
-          {oldest === undefined ? (
-            <span>nobody waits</span>
-          ) : (
-            <span>
-              {count(of.waiting.length)} waiting, longest{' '}
-              <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : 'strong'} />
-            </span>
-          )}
-        </div>
-      </div>
-      <div class="deeds">
-        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-          Copy link
-        </button>
-        <Deed
-          class="danger"
-          label="Break lock…"
-          not={not}
-          onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } })}
-        />
-      </div>
-    </div>
   );
 }
 

@@ -6,6 +6,7 @@ import { routeOf } from '../model/needs.ts';
 import { shortened, visible } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { ListHead } from '../ui/list-parts.tsx';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Blank } from './overview.tsx';
@@ -23,15 +24,10 @@ export function Members({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const leads = leadershipsOf(state);
   return (
     <>
-      <div class="head">
-        <div class="grow">
-          <h1>Members</h1>
-          <div class="under num">
-            {count(live.length)} live · {count(leads.length)} led
-            {crew.length > live.length && <span class="red">· {count(crew.length - live.length)} left</span>}
-          </div>
-        </div>
-      </div>
+      <ListHead title="Members">
+        {count(live.length)} live · {count(leads.length)} led
+        {crew.length > live.length && <span class="red">· {count(crew.length - live.length)} left</span>}
+      </ListHead>
       {crew.length === 0 && leads.length === 0 ? (
         <Panel title="Members">
           <Nothing title="No member yet" command="signalbox members join worker-1 -- sleep 600">

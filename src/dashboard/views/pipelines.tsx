@@ -8,6 +8,7 @@ import { count, plural } from '../model/time.ts';
 import type { Pipeline, PipelineState } from '../model/types.ts';
 import { address } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
@@ -39,16 +40,11 @@ export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const of = (wanted: PipelineState): number => all.filter((one) => one.state === wanted).length;
   return (
     <>
-      <div class="head">
-        <div class="grow">
-          <h1>Pipelines</h1>
-          <div class="under num">
-            {count(all.length)} · {count(of('running'))} running · {count(of('done'))} done
-            {of('blocked') > 0 && <span class="red strong">· {count(of('blocked'))} blocked</span>}
-            {of('failed') > 0 && <span class="red strong">· {count(of('failed'))} failed</span>}
-          </div>
-        </div>
-      </div>
+      <ListHead title="Pipelines">
+        {count(all.length)} · {count(of('running'))} running · {count(of('done'))} done
+        {of('blocked') > 0 && <span class="red strong">· {count(of('blocked'))} blocked</span>}
+        {of('failed') > 0 && <span class="red strong">· {count(of('failed'))} failed</span>}
+      </ListHead>
       {all.length === 0 ? (
         <Panel title="Pipelines">
           <Nothing title="No pipeline yet" command="signalbox pipeline run release.yaml --id release-1">
@@ -58,15 +54,7 @@ export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       ) : (
         <>
           <div class="tools">
-            <input
-              class="field"
-              type="text"
-              data-filter
-              aria-label="Filter by id, name, phase or driver"
-              placeholder="Id, phase or driver (F)"
-              value={q}
-              onInput={(event) => address.filter({ q: event.currentTarget.value })}
-            />
+            <FilterField by="id, name, phase or driver" hint="Id, phase or driver (F)" now={q} />
             <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
           </div>
           <section class="panel" aria-label="Pipelines">
@@ -85,13 +73,7 @@ export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
               label="Pipelines"
             />
             {rows.length === 0 && (
-              <p class="inside soft">
-                None of {plural(all.length, 'pipeline')} {is !== '' && `is ${is}`}
-                {q !== '' && ` has “${shortened(q, 60)}” in its id, name, phase or driver`}.{' '}
-                <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
-                  Show all
-                </button>
-              </p>
+              <NoneFits of={plural(all.length, 'pipeline')} is={is} q={q} in="id, name, phase or driver" />
             )}
           </section>
         </>

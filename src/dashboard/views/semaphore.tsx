@@ -1,15 +1,14 @@
 /** One semaphore: who has which slots, who waits for how many, and what would let them in. */
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
-import { aspectOf, longest } from '../model/needs.ts';
 import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { type AskedDeed, address, connection, copy, show, whyNot } from '../ui/app.ts';
+import { type AskedDeed, show, whyNot } from '../ui/app.ts';
 import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
+import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { leaseLeft, shellWord } from './lock.tsx';
 import { Blank } from './overview.tsx';
@@ -18,62 +17,45 @@ import { usedOf } from './semaphores.tsx';
 /** Above so many slots the strip becomes a grid of small cells. */
 const MOST_IN_STRIP = 64;
 const MOST_IN_GRID = 4_096;
+/** Up to so many slots, one is wide enough for a name. */
+const FEW_SLOTS = 8;
 
 export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `semaphore/${name}`;
-  useEffect(() => {
-    connection.see([resource]);
-    return () => connection.see([]);
-  }, [resource]);
+  useSight(resource);
   if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('semaphore', name);
-  const aspect = aspectOf(state, of, now);
-  const oldest = longest(of);
   const used = usedOf(of);
   const wanted = of.waiting.reduce((sum, { weight }) => sum + weight, 0);
-  const not = of.holds.length === 0 ? 'Nobody holds slots' : whyNot(snapshot, 'administrator');
   return (
     <>
-      <div class="head">
-        <SignalSign is={aspect} size={22} />
-        <div class="grow">
-          <h1>
-            <Name of={of.name} kind="semaphore" />
-          </h1>
-          <div class="under">
-            <span class="num">
-              {count(used)} of {plural(of.capacity, 'slot')} in use
-            </span>
-            <span class="faint">·</span>
-            {oldest === undefined ? (
-              <span>nobody waits</span>
-            ) : (
-              <span>
-                {count(of.waiting.length)} waiting for {plural(wanted, 'slot')}, longest{' '}
-                <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : 'strong'} />
-              </span>
-            )}
-            {of.isDrained && <span class="amber strong">· drained, nothing new is granted</span>}
-          </div>
-        </div>
-        <div class="deeds">
-          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-            Copy link
-          </button>
-          <Deed
-            label="Resize…"
-            not={whyNot(snapshot, 'administrator')}
-            onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
-          />
-          <Deed
-            class="danger"
-            label="Break…"
-            not={not}
-            onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource } })}
-          />
-        </div>
-      </div>
+      <ResourceHead
+        of={of}
+        snapshot={snapshot}
+        says={
+          <span class="num">
+            {count(used)} of {plural(of.capacity, 'slot')} in use
+          </span>
+        }
+        wanted={` for ${plural(wanted, 'slot')}`}
+        then={of.isDrained && <span class="amber strong">· drained</span>}
+        breaks={{ label: 'Break…', nobody: 'Nobody holds slots' }}
+      >
+        <Deed
+          label="Resize…"
+          not={whyNot(snapshot, 'administrator')}
+          onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
+        />
+        <Deed
+          label={of.isDrained ? 'Undo drain…' : 'Drain…'}
+          not={of.capacity === 0 ? 'It was never used' : whyNot(snapshot, 'administrator')}
+          onClick={() =>
+            show({ kind: 'ask', asking: { kind: 'deed', deed: of.isDrained ? undoing(of) : draining(of) } })
+          }
+        />
+      </ResourceHead>
+      {of.drained !== null && <DrainNote of={of.drained} />}
       <div class="grid">
         <Panel
           class="w12"
@@ -88,13 +70,18 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
         <Panel
           class="w5 tall"
           title="Queue"
-          aside={of.waiting.length === 0 ? 'empty' : `${count(Math.max(0, of.capacity - used))} free`}
+          aside={of.waiting.length === 0 ? 'empty' : of.isDrained ? 'drained' : `${count(freeIn(of))} free`}
         >
           <Waiting of={of} />
         </Panel>
       </div>
     </>
   );
+}
+
+/** Of a drained one nothing can be had. */
+function freeIn(of: Resource): number {
+  return of.isDrained ? 0 : Math.max(0, of.capacity - usedOf(of));
 }
 
 function resizing(of: Resource): AskedDeed {
@@ -107,6 +94,62 @@ function resizing(of: Resource): AskedDeed {
     ...{ role: 'administrator', method: 'PUT', path: `/v1/semaphores/${encodeURIComponent(of.name)}/settings` },
     ...{ body: {}, number: { field: 'capacity', label: 'Slots from now on', now: of.capacity } },
     ...{ label: 'Resize', done: `${of.resource} was resized` },
+  };
+}
+
+/** Why nobody gets anything, for everybody who looks. */
+function DrainNote({ of: { by, at, reason } }: { of: NonNullable<Resource['drained']> }): JSX.Element {
+  return (
+    <div class="note panel spaced">
+      <SignalSign is="caution" label="" />
+      <span>
+        Drained by <Name of={by} /> <Since at={at} /> ago: <bdi>{shortened(reason, 400)}</bdi>. Requests wait, and
+        holders keep what they have.
+      </span>
+    </div>
+  );
+}
+
+function draining(of: Resource): AskedDeed {
+  const { holds, waiting } = of;
+  return {
+    title: `Drain ${of.resource}?`,
+    will: [
+      {
+        sign: 'danger',
+        text: `Nothing new is granted until you undo it: ${whoWaits(waiting.length)}, tries are refused.`,
+      },
+      {
+        sign: 'held',
+        text: holds.length === 0 ? 'Nobody holds slots now.' : `${plural(holds.length, 'holder')} keep what they have.`,
+      },
+      { sign: 'clear', text: 'An event records who did it and why; so does the witness, where it is on.' },
+    ],
+    ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(of.name)}/drain` },
+    ...{ body: {}, reason: 'reason', label: 'Drain', done: `${of.resource} is drained` },
+  };
+}
+
+function whoWaits(waiting: number): string {
+  return waiting === 0
+    ? 'who asks from now on waits'
+    : `${plural(waiting, 'request')} ${waiting === 1 ? 'waits' : 'wait'} on`;
+}
+
+/** Carries the revision of the drain that is shown: one that somebody else began meanwhile stays. */
+function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
+  const revision = drained?.revision ?? 0;
+  return {
+    title: `Undo the drain of ${resource}?`,
+    will: [
+      {
+        sign: 'clear',
+        text: waiting.length === 0 ? 'Nobody waits.' : `${plural(waiting.length, 'request')} can be served, in order.`,
+      },
+      { sign: 'held', text: `It was drained by ${drained?.by ?? 'somebody'}: ${drained?.reason ?? ''}` },
+    ],
+    ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(name)}/undrain` },
+    ...{ body: revision === 0 ? {} : { revision }, label: 'Undo', done: `${resource} grants slots again` },
   };
 }
 
@@ -133,7 +176,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
           if (hold === undefined || place === undefined) {
             return (
               <span class="slot free" key={first} style={{ gridColumn: `${first + 1} / span ${length}` }}>
-                {length === 1 && of.capacity > 24 ? '' : 'free'}
+                {length === 1 && of.capacity > 24 ? '' : of.isDrained ? 'drained' : 'free'}
               </span>
             );
           }
@@ -147,7 +190,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
             >
               <span class="line">
                 <b class={`letter ${isLost ? 'lost' : ''}`}>{letterOf(place)}</b>
-                {length > 1 && (
+                {(length > 1 || of.capacity <= FEW_SLOTS) && (
                   <span class="cut middling">
                     <Name of={hold.holder} />
                   </span>
@@ -235,7 +278,7 @@ function Holders({ of, now }: { of: Resource; now: number }): JSX.Element {
 
 function Waiting({ of }: { of: Resource }): JSX.Element {
   if (of.waiting.length === 0) return <p class="inside soft">Nobody stands at the signal.</p>;
-  const free = Math.max(0, of.capacity - usedOf(of));
+  const free = freeIn(of);
   return (
     <>
       {of.waiting.slice(0, 100).map((waiter, place) => (

@@ -4,11 +4,11 @@ import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { aspectOf, longest, routeOf } from '../model/needs.ts';
 import { matching } from '../model/rows.ts';
-import { shortened } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { address, connection } from '../ui/app.ts';
+import { connection } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
@@ -28,14 +28,9 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const waiting = all.reduce((sum, one) => sum + one.waiting.length, 0);
   return (
     <>
-      <div class="head">
-        <div class="grow">
-          <h1>Semaphores</h1>
-          <div class="under num">
-            {count(all.length)} · {count(used)} of {plural(slots, 'slot')} in use · {count(waiting)} waiting
-          </div>
-        </div>
-      </div>
+      <ListHead title="Semaphores">
+        {count(all.length)} · {count(used)} of {plural(slots, 'slot')} in use · {count(waiting)} waiting
+      </ListHead>
       {all.length === 0 ? (
         <Panel title="Semaphores">
           <Nothing title="No semaphore yet" command="signalbox run --sem gpu=2 --capacity 8 -- sleep 60">
@@ -45,15 +40,7 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       ) : (
         <>
           <div class="tools">
-            <input
-              class="field"
-              type="text"
-              data-filter
-              aria-label="Filter by name, holder or token"
-              placeholder="Name, holder or token (F)"
-              value={q}
-              onInput={(event) => address.filter({ q: event.currentTarget.value })}
-            />
+            <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
           </div>
           <section class="panel" aria-label="Semaphores">
             <div class="heads semaphores" aria-hidden="true">
@@ -71,14 +58,7 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
               onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}
               label="Semaphores"
             />
-            {rows.length === 0 && (
-              <p class="inside soft">
-                None of {plural(all.length, 'semaphore')} has “{shortened(q, 60)}” in its name, holders or tokens.{' '}
-                <button type="button" class="button small" onClick={() => address.filter({ q: '' })}>
-                  Show all
-                </button>
-              </p>
-            )}
+            {rows.length === 0 && <NoneFits of={plural(all.length, 'semaphore')} q={q} in="name, holders or tokens" />}
           </section>
         </>
       )}

@@ -1,6 +1,7 @@
 /** One task: who has it, what it waits for, what it was given and what came of it. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
+import { claimedSince } from '../model/expected.ts';
 import { routeOf } from '../model/needs.ts';
 import { visible } from '../model/text.ts';
 import { count, duration } from '../model/time.ts';
@@ -141,28 +142,33 @@ function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state
   );
 }
 
-function askAgain({ id }: Task, path: string): void {
+function askAgain(task: Task, path: string): void {
+  const { id, attempts } = task;
   ask({
     title: `Do task/${id} again?`,
+    changed: ({ state }) => claimedSince(task, state),
     will: [
       { sign: 'pending', text: 'It becomes pending again, and its result is given up.' },
       { sign: 'held', text: 'The next worker that can do it gets it.' },
     ],
-    ...{ role: 'worker', method: 'POST', path: `${path}/requeue`, body: {} },
+    ...{ role: 'worker', method: 'POST', path: `${path}/requeue`, body: { attempts } },
     ...{ label: 'Do it again', done: `task/${id} is pending again` },
   });
 }
 
-function askToTake({ id, owner, claimedAt }: Task, path: string): void {
+function askToTake(task: Task, path: string): void {
+  const { id, owner, claimedAt, token } = task;
   const had = claimedAt === null ? '' : `, which has had it since ${new Date(claimedAt).toLocaleTimeString()},`;
   ask({
     title: `Take task/${id} from its worker?`,
+    changed: ({ state }) => claimedSince(task, state),
     will: [
       { sign: 'danger', text: `${owner ?? 'Its owner'}${had} loses it: whatever it hands in later is refused.` },
       { sign: 'pending', text: 'The task becomes pending again, and another worker may claim it at once.' },
       { sign: 'clear', text: 'An event records it with your reason.' },
     ],
-    ...{ role: 'administrator', method: 'POST', path: `${path}/release`, body: { force: true }, reason: 'reason' },
+    ...{ role: 'administrator', method: 'POST', path: `${path}/release`, reason: 'reason' },
+    body: { force: true, ...(token !== null && { token }) },
     ...{ label: 'Take it back', done: `task/${id} was taken back` },
   });
 }

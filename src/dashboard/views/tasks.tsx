@@ -9,6 +9,7 @@ import type { State, Task } from '../model/types.ts';
 import { ageOf, type Column, COLUMNS, taskBoard, waitsOn } from '../model/work.ts';
 import { address, whyNot } from '../ui/app.ts';
 import { useNarrow } from '../ui/list.tsx';
+import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
 import { askToRetry } from '../ui/work-parts.tsx';
@@ -33,15 +34,10 @@ export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const found = shown.reduce((sum, column) => sum + board[column].length, 0);
   return (
     <>
-      <div class="head">
-        <div class="grow">
-          <h1>Tasks</h1>
-          <div class="under num">
-            {count(all)} · {count(state.counts.pending)} pending · {count(state.counts.running)} running
-            {state.counts.failed > 0 && <span class="red strong">· {count(state.counts.failed)} failed</span>}
-          </div>
-        </div>
-      </div>
+      <ListHead title="Tasks">
+        {count(all)} · {count(state.counts.pending)} pending · {count(state.counts.running)} running
+        {state.counts.failed > 0 && <span class="red strong">· {count(state.counts.failed)} failed</span>}
+      </ListHead>
       {all === 0 ? (
         <Panel title="Tasks">
           <Nothing title="No task yet" command={`signalbox task publish build-1 --data '{"commit":"1a2b3c"}'`}>
@@ -51,15 +47,7 @@ export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       ) : (
         <>
           <div class="tools">
-            <input
-              class="field"
-              type="text"
-              data-filter
-              aria-label="Filter by id, owner, capability or reason"
-              placeholder="Id, owner, capability (F)"
-              value={q}
-              onInput={(event) => address.filter({ q: event.currentTarget.value })}
-            />
+            <FilterField by="id, owner, capability or reason" hint="Id, owner, capability (F)" now={q} />
             <Choices
               of={[['', 'All'], ...COLUMNS.map((one) => [one, LOOKS[one].title] as const)]}
               now={is}
@@ -68,13 +56,7 @@ export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           </div>
           {found === 0 && (q !== '' || is !== '') ? (
             <section class="panel">
-              <p class="inside soft">
-                None of {plural(all, 'task')} {is !== '' && `is ${is}`}
-                {q !== '' && ` has “${shortened(q, 60)}” in its id, owner, capabilities or reason`}.{' '}
-                <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
-                  Show all
-                </button>
-              </p>
+              <NoneFits of={plural(all, 'task')} is={is} q={q} in="id, owner, capabilities or reason" />
             </section>
           ) : (
             <div class={`board ${shown.length === 1 ? 'single' : ''}`}>

@@ -20,9 +20,11 @@ import {
 import type { Happening } from '../model/types.ts';
 import { address } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { FilterField, ListHead } from '../ui/list-parts.tsx';
 import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
+import { LookBack } from './look-back.tsx';
 import { Blank, Traffic } from './overview.tsx';
 
 const KINDS: readonly (readonly [string, string])[] = [
@@ -39,10 +41,11 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const isNarrow = useNarrow();
   const past = useAnswer('/v1/history');
   const { resource = '', holder = '', kind = '' } = route.filters;
-  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}`;
+  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}\n${snapshot.past?.at}\n${snapshot.past?.is}`;
   const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
   if (state === undefined) return <Blank />;
-  const older = items(object(past)['events']) as readonly Happening[];
+  // What the store remembers may be later than the time that is shown.
+  const older = snapshot.past === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
   // Rows stay where they are while somebody reads them.
   const isRead =
@@ -59,20 +62,11 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const isFiltered = resource !== '' || holder !== '' || kind !== '';
   return (
     <>
-      <div class="head">
-        <div class="grow">
-          <h1>Timeline</h1>
-          <div class="under num">the newest first, at most 500</div>
-        </div>
-      </div>
+      <ListHead title="Timeline">the newest first, at most 500</ListHead>
+      <LookBack snapshot={snapshot} />
       <div class="tools">
-        <Field
-          label="Resource"
-          hint="Resource (F)"
-          now={resource}
-          set={(value) => address.filter({ resource: value })}
-        />
-        <Field label="Holder" hint="Holder" now={holder} set={(value) => address.filter({ holder: value })} />
+        <FilterField by="resource" hint="Resource (F)" name="resource" now={resource} />
+        <FilterField by="holder" hint="Holder" name="holder" now={holder} isFirst={false} />
         <Choices of={KINDS} now={kind} set={(one) => address.filter({ kind: one })} />
       </div>
       <div class="grid">
@@ -116,7 +110,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             ))}
         </Panel>
         <div class="w4 stack">
-          <Traffic state={state} now={now} />
+          <Traffic state={state} now={now} isWhole />
           <Record now={now} />
         </div>
       </div>
@@ -133,21 +127,6 @@ function useAnswer(path: string): unknown {
     return () => over.abort();
   }, [path]);
   return answer;
-}
-
-function Field(props: { label: string; hint: string; now: string; set: (value: string) => void }): JSX.Element {
-  const { label, hint, now, set } = props;
-  return (
-    <input
-      class="field"
-      type="text"
-      {...(label === 'Resource' && { 'data-filter': true })}
-      aria-label={`Filter by ${label.toLowerCase()}`}
-      placeholder={hint}
-      value={now}
-      onInput={(event) => set(event.currentTarget.value)}
-    />
-  );
 }
 
 function EventRow({ of }: { of: Happening }): JSX.Element {
@@ -214,6 +193,7 @@ function RecordOn({ now }: { now: number }): JSX.Element {
     );
   };
   const finding = verified?.finding;
+  const asOf = Number(object(page)['revision'] ?? Infinity);
   return (
     <>
       <div class="note record">
@@ -232,7 +212,7 @@ function RecordOn({ now }: { now: number }): JSX.Element {
         </button>
       </div>
       {newestRecorded(page, MOST_RECORDED).map((one) => (
-        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} verified={verified} />
+        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} standing={standingOf(one, asOf, verified)} />
       ))}
       {typeof object(page)['next'] === 'string' && (
         <p class="foot">Of the first 1,000 entries of the last 15 minutes</p>
@@ -243,8 +223,7 @@ function RecordOn({ now }: { now: number }): JSX.Element {
 
 const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not verified' } as const;
 
-function RecordedRow({ of, verified }: { of: Recorded; verified: Verified | undefined }): JSX.Element {
-  const standing = standingOf(of, verified);
+function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof STANDING }): JSX.Element {
   return (
     <div class="row recorded">
       <span class="faint num">

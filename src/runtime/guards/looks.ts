@@ -1,5 +1,14 @@
 /** Reads the inputs of guards that are in the store: locks, semaphores, tasks, pipelines, members. */
-import { type Hold, type InputValues, isOwn, isStale, type Lock, type Own, type Semaphore } from '../../core/index.ts';
+import {
+  drainTold,
+  type Hold,
+  type InputValues,
+  isOwn,
+  isStale,
+  type Lock,
+  type Own,
+  type Semaphore,
+} from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
@@ -50,11 +59,12 @@ export async function semaphoreInput(
   if (pair === undefined) return null;
   const found = recordOf<Semaphore>(semaphoreMachine, pair);
   saw(resource, heldIn(found, pair));
-  const { capacity, holds } = found;
+  const { capacity, holds, drained } = found;
   // A semaphore that was configured, but never given a capacity.
   if (capacity === 0) return null;
   const counted = holds.filter(({ holder }) => !isOwn(own, holder));
-  return { capacity, used: counted.reduce((sum, { weight }) => sum + weight, 0) };
+  const used = counted.reduce((sum, { weight }) => sum + weight, 0);
+  return { capacity, used, ...(drained !== undefined && { drained: drainTold(drained) }) };
 }
 
 export async function taskInput(tasks: Looks['tasks'], id: string): Promise<InputValues['task']> {

@@ -1,5 +1,7 @@
 /** A semaphore, as users hold it. */
 import type {
+  Drain,
+  DrainOutcome,
   Json,
   Request,
   Semaphore as SemaphoreState,
@@ -7,8 +9,8 @@ import type {
   SemaphoreHold as SemaphoreGrant,
   SemaphoreOutcome,
 } from '../../core/index.ts';
-import { canAcquire, requestProblem, slotNumbers } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { availableSlots, canAcquire, requestProblem, slotNumbers } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
@@ -45,8 +47,10 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
   readonly capacity: number;
   /** How many of them are held. */
   readonly usedSlots: number;
-  /** How many of them are free. */
+  /** How many of them are free: none while it is drained. */
   readonly availableSlots: number;
+  /** Who stopped every grant, when and why; undefined if nobody did. */
+  readonly drained: Drain | undefined;
   /** In the order of their grants. */
   readonly holders: readonly (HolderView<Meta> & { readonly weight: number; readonly slots: readonly number[] })[];
   /** In the order of arrival. */
@@ -57,6 +61,28 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
     readonly reason: string | undefined;
   }[];
 }
+
+/** Who drains a semaphore, and why. */
+export interface Draining {
+  /** Who; shown to others. */
+  readonly holder: string;
+  /** Why; those who wait get to see it. */
+  readonly reason: string;
+}
+
+/** Who undoes a drain. */
+export interface Undraining {
+  /** Who; recorded in the event. */
+  readonly holder: string;
+  /** The revision of the drain that you saw: another one stays. */
+  readonly revision?: number;
+}
+
+/** What `drain` answers. */
+export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-drained' }>;
+
+/** What `undrain` answers. */
+export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
 
 type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
 
@@ -115,6 +141,29 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     if (this.#named.capacity !== undefined) this.#named.capacity = capacity;
   }
 
+  /**
+   * Grants nothing new until `undrain`: requests wait, tries are refused, and holders keep what they have. Those who wait see
+   * the reason. One that is drained already keeps its first drain.
+   */
+  async drain(by: Draining): Promise<DrainResult> {
+    const { holder, reason } = by;
+    const problem = requestProblem(by, ['holder', 'reason']);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    return (await this.#resource.submitOnce({ kind: 'drain', holder, reason })) as DrainResult;
+  }
+
+  /** Grants again, to those who wait first. With a `revision`, only if that is still the drain that you saw. */
+  async undrain(by: Undraining): Promise<UndrainResult> {
+    const { holder, revision } = by;
+    const isFit = revision === undefined || (Number.isSafeInteger(revision) && revision >= 0);
+    const problem =
+      requestProblem({ holder }, ['holder']) ??
+      (isFit ? undefined : `revision is ${shown(revision)}; expected a whole number, the revision of the drain`);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    const command = { kind: 'undrain', holder, ...(revision !== undefined && { revision }) };
+    return (await this.#resource.submitOnce(command)) as UndrainResult;
+  }
+
   /** Who holds how many slots, who waits, and which rules bind them. */
   async inspect(): Promise<SemaphoreView<Meta>> {
     const { view, holders } = await this.#resource.look();
@@ -124,7 +173,8 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
       name: this.name,
       capacity: record.capacity,
       usedSlots,
-      availableSlots: Math.max(0, record.capacity - usedSlots),
+      availableSlots: availableSlots(view.state),
+      drained: record.drained,
       ...settingsView(record),
       holders: holders.map((holder, place) => {
         const { weight = 0, slots = [] } = record.holds[place] ?? {};

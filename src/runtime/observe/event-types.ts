@@ -100,6 +100,18 @@ export interface ResizedEvent extends EventFields<'semaphore:resized'>, Imported
   readonly from: number;
 }
 
+/** Nothing new of a semaphore is granted from now on; `holder` is who stopped it. */
+export interface DrainedEvent extends EventFields<'semaphore:drained'> {
+  /** Why. */
+  readonly reason: string;
+}
+
+/** A semaphore grants slots again; `holder` is who undid the drain. */
+export interface UndrainedEvent extends EventFields<'semaphore:undrained'> {
+  /** Why it had been drained. */
+  readonly reason: string;
+}
+
 /** A task is new; `holder` is who published it, if it said so. */
 export interface TaskPublishedEvent extends EventFields<'task:published'> {}
 
@@ -249,6 +261,8 @@ export type SignalboxEvent =
   | QueuedEvent
   | DeadlockEvent
   | ResizedEvent
+  | DrainedEvent
+  | UndrainedEvent
   | TaskPublishedEvent
   | TaskEvent
   | PipelineStartedEvent

@@ -3,7 +3,7 @@
  * subscription it drops nothing: its listener runs on the path of the watch, so it must neither throw nor wait.
  */
 import { matches } from '../../core/index.ts';
-import { type Changes, type KeyRange, readRange, type Revision } from '../../store/index.ts';
+import { type Changes, type KeyRange, readPages, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { TaskEvents } from '../tasks/feed.ts';
@@ -19,6 +19,15 @@ export interface PastListener {
   caughtUp(): void;
 }
 
+/** A part of the history: what came after the one revision, up to the other. */
+export interface PastWindow {
+  readonly after?: Revision;
+  readonly until?: Revision;
+}
+
+/** So many keys are read at once to find the newest. */
+const KEYS_AT_ONCE = 2_000;
+
 /** Events of tasks come in an order of their own. Ends when the signal aborts. */
 export async function followSince(
   runtime: Runtime,
@@ -26,11 +35,14 @@ export async function followSince(
   at: number,
   listener: PastListener,
   signal: AbortSignal,
+  { after = 0, until = Infinity }: PastWindow = {},
 ): Promise<void> {
   const { store, clock } = runtime;
   const { compacted } = await store.health(signal);
-  let isOldest = compacted > 0;
+  const begin = Math.max(compacted, after);
+  let isOldest = compacted > 0 && begin === compacted;
   const tell = (revision: Revision, events: readonly RecordEvent[]): void => {
+    if (revision > until) return;
     for (const event of publicEvents(revision, events)) {
       if (isOldest && event.at >= at) listener.forgotten();
       isOldest = false;
@@ -43,16 +55,19 @@ export async function followSince(
   };
   /** Resolves when the newest of what is stored now has been delivered. */
   const from = async (range: KeyRange, events: (changes: Changes) => readonly RecordEvent[]): Promise<void> => {
-    const { pairs } = await readRange(store, range, signal);
-    const newest = pairs.reduce((last, { modRevision }) => Math.max(last, modRevision), compacted);
+    let newest = begin;
+    for await (const { pairs } of readPages(store, range, KEYS_AT_ONCE, signal)) {
+      newest = pairs.reduce((last, { modRevision }) => Math.max(last, modRevision), newest);
+    }
+    const last = Math.min(newest, until);
     let caughtUp = (): void => undefined;
     const isDelivered = new Promise<void>((resolve) => (caughtUp = resolve));
     const changes = (some: Changes): void => {
       tell(some.revision, events(some));
-      if (some.revision >= newest) caughtUp();
+      if (some.revision >= last) caughtUp();
     };
-    await follow(store, clock, range, { changes, resync }, signal, undefined, compacted);
-    if (newest > compacted) await isDelivered;
+    await follow(store, clock, range, { changes, resync }, signal, undefined, begin);
+    if (last > begin) await isDelivered;
   };
   const tasks = new TaskEvents();
   const ranges: Promise<void>[] = [];

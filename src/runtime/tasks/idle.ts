@@ -28,8 +28,7 @@ async function readTask(runtime: Runtime, id: string): Promise<Task> {
 export function requeueTask(
   runtime: Runtime,
   id: string,
-  only: 'failed' | 'any',
-  by: string,
+  { only, by, attempts }: { only: 'failed' | 'any'; by: string; attempts: number | undefined },
   wrote: Wrote,
 ): Promise<RequeueOutcome> {
   const request = runtime.options.newId();
@@ -39,7 +38,7 @@ export function requeueTask(
     // A claim keeps the mark, so a requeue whose answer got lost is found although a worker has the task by now.
     found: (task) => (task.bookkeeping?.entry.requeue === request ? { kind: 'requeued', was } : undefined),
     decide: (task) => {
-      const decided = decideRequeue(task, only, { by, request, now: runtime.clock.now() });
+      const decided = decideRequeue(task, only, { by, request, attempts, now: runtime.clock.now() });
       if (decided.kind !== 'write') return { kind: 'answer', answer: decided };
       const word = task.status?.word;
       was = word === 'complete' || word === 'failed' ? word : 'pending';

@@ -77,7 +77,26 @@ export type NextAttempt<Data = Json, Result = Json> =
 /** What `forceRelease` answers. */
 export type ForceOutcome =
   | { readonly kind: 'released'; readonly owner: string }
+  /** Nothing was taken. With a token, `running` says that another claim has the task by now. */
   | { readonly kind: 'not-claimed'; readonly status: TaskStatus | undefined };
+
+/** Who takes a task from its owner, and why. */
+export interface ForceOptions {
+  /** Who takes it; shown to people. */
+  readonly holder: string;
+  /** Why; the owner gets to see it. */
+  readonly reason: string;
+  /** The claim that is meant; any, if not given. */
+  readonly token?: Token;
+}
+
+/** Who makes a task pending again. */
+export interface RequeueOptions {
+  /** Shown to people. */
+  readonly by?: string;
+  /** How often it was claimed when this was decided: a task that was claimed since is left as it is. */
+  readonly attempts?: number;
+}
 
 const CLAIM = ['holder', 'capabilities'];
 const WAIT = ['waitMs', 'signal'];
@@ -192,17 +211,24 @@ export class Tasks {
     return this.#end(id, claim, { how: 'fail', reason, retry: options.retry ?? true }) as Promise<FailOutcome>;
   }
 
-  /** Takes the task from its owner, even one without a lease, for an administrator. The owner hears that it lost the claim. */
-  async forceRelease(id: string, by: { readonly holder: string; readonly reason: string }): Promise<ForceOutcome> {
+  /**
+   * Takes the task from its owner, even one without a lease, for an administrator. The owner hears that it lost the claim.
+   * With a token, only that claim is ended: a task that another worker has by now stays with it.
+   */
+  async forceRelease(id: string, { token, ...by }: ForceOptions): Promise<ForceOutcome> {
     const problem = nameProblem(id, 'task') ?? requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', problem);
+    if (token !== undefined) refuseWrongValues({ token }, { token: wholeNumber });
     if (by.reason === '')
       throw new Failure(
         'invalid',
         `${taskResource(id)}: the reason is empty; say why you take the task from its owner`,
       );
     const view = await this.show(id);
-    if (view?.owner === undefined || view.status !== 'running') return { kind: 'not-claimed', status: view?.status };
+    const isMeant = token === undefined || view?.token === token;
+    if (view?.owner === undefined || view.status !== 'running' || !isMeant) {
+      return { kind: 'not-claimed', status: view?.status };
+    }
     const ending: Ending = { how: 'force', by: by.holder, reason: by.reason };
     const outcome = await this.#end(id, { token: view.token as Token }, ending);
     if (outcome.kind === 'released') return { kind: 'released', owner: view.owner };
@@ -210,24 +236,25 @@ export class Tasks {
   }
 
   /** Makes a failed task pending again, with all its retries, and ends the pause of one that waits for its next attempt. */
-  retry(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+  retry(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
     return this.#requeue(id, 'failed', options);
   }
 
   /** Makes any task pending again that no worker has, a complete one too: its result is dropped and it is done again. */
-  requeue(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+  requeue(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
     return this.#requeue(id, 'any', options);
   }
 
-  async #requeue(id: string, only: 'failed' | 'any', options: { readonly by?: string }): Promise<RequeueOutcome> {
+  async #requeue(id: string, only: 'failed' | 'any', options: RequeueOptions): Promise<RequeueOutcome> {
     this.#runtime.refuseIfClosed();
-    const { by = '' } = options;
+    const { by = '', attempts } = options;
     const problem =
       nameProblem(id, 'task') ??
-      shapeProblem(options, ['by']) ??
+      shapeProblem(options, ['by', 'attempts']) ??
       requestProblem(options.by === undefined ? {} : { holder: by });
     if (problem !== undefined) throw new Failure('invalid', problem);
-    return requeueTask(this.#runtime, id, only, by, this.#wrote);
+    if (attempts !== undefined) refuseWrongValues({ attempts }, { attempts: wholeNumber });
+    return requeueTask(this.#runtime, id, { only, by, attempts }, this.#wrote);
   }
 
   /** Deletes a task that no worker has; its id is free again. Refused while tasks depend on it that are not complete. */

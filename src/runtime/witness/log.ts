@@ -25,6 +25,8 @@ import { entriesIn, entryIn, pairsIn } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
 import { configureRetention, RETENTION, retentionOf, trim, type WitnessRetention } from './retention.ts';
 import { sizeOf, type WitnessSize } from './size.ts';
+import { warningsOf } from './warnings.ts';
+import type { WitnessWarnings } from '../../core/troubles.ts';
 
 /** An entry of the user's own. */
 export interface OwnEntry {
@@ -249,6 +251,12 @@ export class WitnessLog {
   async size(): Promise<WitnessSize> {
     this.#runtime.refuseIfClosed();
     return sizeOf(this.#runtime, await retentionOf(this.#runtime));
+  }
+
+  /** What maintenance has warned of: a record that fills, chains that are damaged. */
+  async warnings(): Promise<WitnessWarnings> {
+    this.#runtime.refuseIfClosed();
+    return warningsOf(this.#runtime);
   }
 
   /** How much of the record is kept. */

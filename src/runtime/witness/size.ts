@@ -1,10 +1,10 @@
 /** How large the record of the witness is. Nobody counts its bytes while it grows, which would cost every write. */
 import { afterPrefix, Operations, prefixed, readRange } from '../../store/index.ts';
-import { ENTRIES, stateKey } from '../layout.ts';
+import { ENTRIES } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { readSealed } from './checkpoints.ts';
 import type { WitnessRetention } from './retention.ts';
+import { readTold } from './warnings.ts';
 
 /** How large the record is. */
 export interface WitnessSize {
@@ -20,32 +20,6 @@ export interface WitnessSize {
 
 /** From here on it warns. */
 export const WARNED_AT = 0.8;
-
-/** The document of what was said about the record. */
-export const TOLD = stateKey('witness', 'size');
-
-/** What all processes of this store have heard. */
-export interface Told {
-  readonly filling?: boolean;
-  readonly damaged?: readonly string[];
-  readonly failed?: KeepingFailure;
-}
-
-/** What a keeper of the record could not do. */
-export interface KeepingFailure {
-  readonly step: 'anchor' | 'archive';
-  readonly why: string;
-  /** How often in a row. */
-  readonly times: number;
-  /** The last time. */
-  readonly at: number;
-  /** The process that tried. */
-  readonly by: string;
-}
-
-export function toldIn(document: unknown): Told {
-  return isObject(document) && isObject(document['record']) ? (document['record'] as Told) : {};
-}
 
 /** So few entries are all looked at. */
 const FEW = 100;
@@ -70,8 +44,7 @@ export async function sizeOf(runtime: Runtime, limits: WitnessRetention): Promis
   // Sealing has seen all that it covers, and a sample may have missed the large ones: to trim too early does less harm than too late.
   const bytes = (more ? Math.max(looked.bytes, entryBytes * entries) : looked.bytes) + ofCheckpoints;
   const filled = Math.max(bytes / limits.mostBytes, entries / limits.mostEntries);
-  const told = await readRange(store, { key: TOLD }, stopped);
-  const { failed } = toldIn(told.pairs[0]?.value.json);
+  const { failed } = (await readTold(runtime)).told;
   return { entries, bytes, filled, ...(failed && { failing: `${failed.step}: ${failed.why}` }) };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Checkpoint, Finding } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
-import { readRange, type Revision } from '../../store/index.ts';
+import { readRange } from '../../store/index.ts';
 import { anchorKey, encode, RECORD_KEEPER } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { takeRole } from '../session/role.ts';
@@ -14,7 +14,8 @@ import { readCheckpoint, readSealed, type Sealed } from './checkpoints.ts';
 import { exportLines } from './proving.ts';
 import { type RecordKeeping, retentionOf, trim, type WitnessRetention } from './retention.ts';
 import { checkpoint } from './sealing.ts';
-import { type KeepingFailure, sizeOf, type Told, TOLD, toldIn, WARNED_AT, type WitnessSize } from './size.ts';
+import { sizeOf, WARNED_AT, type WitnessSize } from './size.ts';
+import { type KeepingFailure, readTold, type Told, WARNINGS_KEY } from './warnings.ts';
 
 /** One round. A process that signs, anchors or archives takes it over from the maintainer. */
 export async function maintainRecord(runtime: Runtime, keeping?: RecordKeeping): Promise<void> {
@@ -126,19 +127,14 @@ interface Saying {
 
 /** Tells every process, once: the document says what was told. `say` gives nothing if they know. */
 async function tell(runtime: Runtime, say: (told: Told) => Saying | undefined): Promise<void> {
-  const { told, mod } = await readTold(runtime);
+  const { told, pair } = await readTold(runtime);
   const saying = say(told);
   if (saying === undefined) return;
   const { now, event } = saying;
   const events = event === undefined ? [] : [{ at: runtime.clock.now(), holder: runtime.sender.id, ...event }];
   await send(runtime, {
-    compare: [{ key: TOLD, target: 'mod', is: '=', than: mod }],
-    success: [{ do: 'put', key: TOLD, value: encode({ record: { ...told, ...now }, events }) }],
+    compare: [{ key: WARNINGS_KEY, target: 'mod', is: '=', than: pair?.modRevision ?? 0 }],
+    success: [{ do: 'put', key: WARNINGS_KEY, value: encode({ record: { ...told, ...now }, events }) }],
     failure: [],
   });
-}
-
-async function readTold(runtime: Runtime): Promise<{ readonly told: Told; readonly mod: Revision }> {
-  const { pairs } = await readRange(runtime.store, { key: TOLD }, runtime.stopped);
-  return { told: toldIn(pairs[0]?.value.json), mod: pairs[0]?.modRevision ?? 0 };
 }

@@ -32,7 +32,7 @@ export interface Coordinated {
 
 export interface Machine<State extends Coordinated, Command, Outcome> {
   readonly kind: ResourceKind;
-  /** The version of the records that it writes. A reader refuses other versions instead of misreading them. */
+  /** The newest version of the records that it writes. A reader refuses newer ones instead of misreading them. */
   readonly version: number;
   /** The state of a resource that has no record. */
   readonly unused: State;
@@ -53,9 +53,10 @@ export const lockMachine: Machine<Lock, LockCommand, LockOutcome> = {
 
 export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOutcome> = {
   kind: 'semaphore',
-  version: 1,
+  // Of a drained one: see core/drain.ts.
+  version: 2,
   unused: unusedSemaphore,
   transition: semaphoreTransition,
-  isClosed: (semaphore) => usedSlots(semaphore) >= semaphore.record.capacity,
+  isClosed: (semaphore) => semaphore.record.drained !== undefined || usedSlots(semaphore) >= semaphore.record.capacity,
   settle: { kind: 'settle' },
 };

@@ -26,7 +26,7 @@ import {
 import type { Coordinated, Machine } from './machines.ts';
 import { type ChainEnd, NO_CHAIN } from './chain-ends.ts';
 import { chainEnd } from './witness.ts';
-import { checked, type Fields, isObject, recordProblem, ticketIn } from '../stored.ts';
+import { checked, type Fields, isCount, isObject, recordProblem, ticketIn } from '../stored.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
 const FRONT = 256;
@@ -78,7 +78,7 @@ export function reportedSnapshot<State extends Coordinated>(
   revision: Revision,
 ): Snapshot<State> | undefined {
   const record = report.record as State['record'];
-  if (record.v !== machine.version) return undefined;
+  if (!isKnown(record.v, machine.version)) return undefined;
   const waiting = report.waiting.map(([request]) => lengthened(request));
   return {
     state: { ...machine.unused, record, waiting },
@@ -191,7 +191,7 @@ export function recordOf<State extends Coordinated>(
 ): State['record'] {
   if (pair.value.passed === machine) return decode<RecordDocument<State['record']>>(pair).record;
   const { record } = checked<RecordDocument<State['record']>>(pair, documentProblem);
-  if (record.v === machine.version) {
+  if (isKnown(record.v, machine.version)) {
     const problem = recordProblem(record as unknown as Fields, machine.unused.record.kind);
     if (problem !== undefined) throw corrupt(pair.key, problem);
     refuseFault(pair.key.slice(RECORDS.length), record);
@@ -200,8 +200,12 @@ export function recordOf<State extends Coordinated>(
   }
   throw new Failure(
     'corrupt',
-    `${shown(pair.key)} has version ${shown(record.v)}, and this signalbox reads version ${machine.version}: update signalbox`,
+    `${shown(pair.key)} has version ${shown(record.v)}, and this signalbox reads versions up to ${machine.version}: update signalbox`,
   );
+}
+
+function isKnown(version: unknown, newest: number): boolean {
+  return isCount(version) && Number(version) >= 1 && Number(version) <= newest;
 }
 
 function documentProblem({ record }: Fields): string | undefined {

@@ -1,13 +1,13 @@
 /** What a live page reads: everything at once, some resources again, and what happened to one of them. */
 import { z } from 'zod';
-import { matches, patternProblem } from '../../core/index.ts';
+import { troublesOf } from '../../core/troubles.ts';
 import { Failure, shown } from '../../failure.ts';
 import { crewJson } from '../../json/member.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
-import { countsOf, lookAtEverything } from '../../json/status.ts';
+import { countsOf, type Everything, lookAtEverything } from '../../json/status.ts';
 import { lockJson, semaphoreJson, surveyJson } from '../../json/survey.ts';
 import { taskJson } from '../../json/task.ts';
-import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { anyObject } from '../schemas.ts';
@@ -15,7 +15,6 @@ import { list } from './events.ts';
 
 const MOST_TASKS = 2_000;
 const MOST_RESOURCES = 100;
-const MOST_EVENTS = 1_000;
 
 const count = z.int().min(0);
 
@@ -25,8 +24,10 @@ export const board: readonly Operation[] = [
     summary: 'Everything that a live page shows',
     description:
       'The whole state, what this token allows, and `since`: follow the events from there, and nothing is missed. Locks and ' +
-      'semaphores are as of `revision`: of those, leave out the events up to it. Tasks are without data and result, at most ' +
-      `${MOST_TASKS} of them: unfinished and failed ones first.`,
+      'semaphores are as of `revision`, the rest is as of `since`: of those, leave out the events up to it. Tasks are without ' +
+      `data and result, at most ${MOST_TASKS} of them: unfinished and failed ones first. \`holds=false\` leaves out locks and ` +
+      'semaphores, to read the rest again: not everything is told by events, such as a driver that died.',
+    query: z.strictObject({ holds: z.enum(['true', 'false']).optional() }),
     answers: {
       200: {
         description: 'Everything.',
@@ -38,22 +39,29 @@ export const board: readonly Operation[] = [
           token: z.object({ name: z.string(), role: z.string(), holders: z.array(z.string()).nullable() }),
           allowsCommands: z.boolean(),
           counts: z.object({ pending: count, running: count, complete: count, failed: count }),
-          locks: z.array(anyObject),
-          semaphores: z.array(anyObject),
+          locks: z.array(anyObject).optional(),
+          semaphores: z.array(anyObject).optional(),
           tasks: z.array(anyObject),
           pipelines: z.array(anyObject),
           members: z.array(anyObject),
           coordinator: z.string().nullable(),
           malformed: z.array(anyObject),
+          troubles: z
+            .array(z.looseObject({ kind: z.string(), key: z.string(), subject: z.string(), says: z.string() }))
+            .describe(
+              'What is wrong with the store itself, in words: keys that cannot be read, and what the witness warns of.',
+            ),
         }),
       },
     },
-    async run({ box, caller: { name, role, holders }, allowsCommands, store }) {
-      const { revision: since } = await box.health();
-      const { survey, tasks, pipelines, crew, malformed } = await lookAtEverything(box);
+    async run({ box, caller: { name, role, holders }, allowsCommands, store, query }) {
+      const { since, everything } = await look(box);
+      const { survey, tasks, pipelines, crew, malformed, witness } = everything;
+      const { locks, semaphores, ...rest } = surveyJson(survey) as { locks: unknown; semaphores: unknown };
       return ok({
         since,
-        ...surveyJson(survey),
+        ...rest,
+        ...(query.holds !== 'false' && { locks, semaphores }),
         store,
         token: { name, role, holders: holders ?? null },
         allowsCommands,
@@ -62,6 +70,7 @@ export const board: readonly Operation[] = [
         pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
         ...crewJson(crew),
         malformed,
+        troubles: troublesOf(malformed, witness),
       });
     },
   }),
@@ -97,52 +106,27 @@ export const board: readonly Operation[] = [
       return ok({ at: new Date().toISOString(), locks, semaphores });
     },
   }),
-  operation({
-    ...{ id: 'history', method: 'get', path: '/v1/history', tag: 'events', role: 'viewer' },
-    summary: 'Show what happened',
-    description:
-      `The last ${MOST_EVENTS} events that the store still remembers, oldest first. \`isWhole\` says whether nothing earlier ` +
-      'is missing.',
-    query: z.strictObject({
-      pattern: list.meta({ description: 'Only these, such as `lock:*` or `lock:deadlock`; repeatable.' }),
-      resource: list.meta({ description: 'Only of these, such as `lock/main`; repeatable.' }),
-      since: z.coerce.number().optional().meta({ type: 'number', description: 'Milliseconds since 1970.' }),
-    }),
-    answers: {
-      200: { description: 'The events.', schema: z.object({ isWhole: z.boolean(), events: z.array(anyObject) }) },
-    },
-    async run({ box, signal, query: { pattern: patterns = ['*'], resource = [], since = 0 } }) {
-      for (const pattern of patterns) {
-        const problem = patternProblem(pattern, 'pattern');
-        if (problem !== undefined) throw new Failure('invalid', problem);
-      }
-      const events: SignalboxEvent[] = [];
-      let isWhole = true;
-      const over = new AbortController();
-      const listener = {
-        told(event: SignalboxEvent) {
-          const isWanted = patterns.some((pattern) => matches(pattern, event.type));
-          if (!isWanted || (resource.length > 0 && !resource.includes(event.resource))) return;
-          events.push(event);
-          if (events.length <= 2 * MOST_EVENTS) return;
-          events.splice(0, MOST_EVENTS);
-          isWhole = false;
-        },
-        forgotten: () => void (isWhole = false),
-        caughtUp: () => over.abort(),
-      };
-      await box.eventsSince(
-        patterns.length === 1 ? (patterns[0] as EventPattern) : '*',
-        since,
-        listener,
-        AbortSignal.any([over.signal, signal]),
-      );
-      signal.throwIfAborted();
-      const last = events.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS);
-      return ok({ isWhole: isWhole && last.length === events.length, events: last });
-    },
-  }),
 ];
+
+interface Look {
+  /** Everything up to this revision is in it. */
+  readonly since: number;
+  readonly everything: Everything;
+}
+
+/** To read everything is dear: pages that ask meanwhile get the same answer, which says of which revision it is. */
+const looking = new WeakMap<Signalbox, Promise<Look>>();
+
+function look(box: Signalbox): Promise<Look> {
+  const running = looking.get(box);
+  if (running !== undefined) return running;
+  const begun = (async (): Promise<Look> => {
+    const { revision: since } = await box.health();
+    return { since, everything: await lookAtEverything(box) };
+  })().finally(() => looking.delete(box));
+  looking.set(box, begun);
+  return begun;
+}
 
 const IN_ORDER = ['running', 'failed', 'pending', 'complete'];
 

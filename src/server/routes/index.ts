@@ -5,6 +5,7 @@ import { bus } from './bus.ts';
 import { events } from './events.ts';
 import { github } from './github.ts';
 import { guards } from './guards.ts';
+import { history } from './history.ts';
 import { locks } from './locks.ts';
 import { looking } from './looking.ts';
 import { pipelines } from './pipelines.ts';
@@ -22,6 +23,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...looking,
   ...board,
   ...github,
+  ...history,
   ...events,
   ...bus,
   ...tokens,

@@ -39,13 +39,17 @@ export const looking: readonly Operation[] = [
     ...{ id: 'member.list', method: 'get', path: '/v1/members', tag: 'members', role: 'viewer' },
     summary: 'List the live members',
     description:
-      'With what they own; `coordinator` is the first in the order of the ids. A member joins from its own process.',
+      'With what they own, as of `revision` or later; `coordinator` is the first in the order of the ids. A member joins from ' +
+      'its own process.',
     answers: {
       200: {
         description: 'The members.',
-        schema: z.object({ members: z.array(anyObject), coordinator: z.string().nullable() }),
+        schema: z.object({ revision: z.int(), members: z.array(anyObject), coordinator: z.string().nullable() }),
       },
     },
-    run: async ({ box }) => ok(crewJson((await crewOf(box)) satisfies Crew)),
+    async run({ box }) {
+      const { revision } = await box.health();
+      return ok({ revision, ...crewJson((await crewOf(box)) satisfies Crew) });
+    },
   }),
 ];

@@ -27,17 +27,22 @@ export const pipelines: readonly Operation[] = [
   operation({
     ...{ id: 'pipeline.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a pipeline',
-    description: 'Its phases, what it waits for, and the end of what its commands printed.',
+    description:
+      'Its phases, what it waits for, and the end of what its commands printed, with every change up to `revision`.',
     answers: {
-      200: { description: 'The pipeline.', schema: z.looseObject({ pipeline: z.string(), state: z.string() }) },
+      200: {
+        description: 'The pipeline.',
+        schema: z.looseObject({ revision: z.int(), pipeline: z.string(), state: z.string() }),
+      },
     },
     problems: ['no-such-thing'],
     async run({ box, params: { id: pipeline } }) {
+      const { revision } = await box.health();
       const found = await box.pipelines.show(pipeline);
-      if (found === undefined) throw noSuchPipeline(pipeline);
+      if (found === undefined) throw noSuchPipeline(pipeline, { revision });
       const logs = await box.pipelines.logs(pipeline);
       const { isDriven, cwd, host } = found;
-      return ok({ ...pipelineJson(found), isDriven, cwd, host, logs });
+      return ok({ revision, ...pipelineJson(found), isDriven, cwd, host, logs });
     },
   }),
   operation({
@@ -109,6 +114,6 @@ export const pipelines: readonly Operation[] = [
 /** How long to wait for the driver to stop the command. */
 const CANCEL_MS = 10_000;
 
-function noSuchPipeline(pipeline: string): Problem {
-  return new Problem('no-such-thing', `there is no pipeline ${pipeline}`, { pipeline });
+function noSuchPipeline(pipeline: string, more: object = {}): Problem {
+  return new Problem('no-such-thing', `there is no pipeline ${pipeline}`, { pipeline, ...more });
 }

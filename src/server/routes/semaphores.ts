@@ -1,7 +1,10 @@
 /** Semaphores over HTTP. */
 import { z } from 'zod';
+import { type Drain, drainTold } from '../../core/index.ts';
 import { semaphoreJson } from '../../json/survey.ts';
+import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
+import { Problem } from '../problem.ts';
 import {
   anyObject,
   grant,
@@ -23,6 +26,12 @@ import { acquire, base, breaking, given, params, releasing, renewing, WAITS, wit
 
 const path = base('semaphore');
 const tag = 'semaphores';
+const drained = z.object({
+  by: z.string(),
+  at: z.string(),
+  reason: z.string(),
+  revision: z.int().describe('Names this drain, and no other one of the semaphore.'),
+});
 const capacity = z.int().min(1).describe('How many slots there are.');
 
 export const semaphores: readonly Operation[] = [
@@ -112,5 +121,57 @@ export const semaphores: readonly Operation[] = [
       return ok({ resource: one.resource, capacity: now, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
     },
   }),
+  operation({
+    ...{ id: 'semaphore.drain', method: 'post', path: `${path}/drain`, tag, role: 'administrator', params },
+    summary: 'Grant nothing new',
+    description:
+      'Until it is undone: requests wait, tries are refused with 409, and holders keep what they have. One that is drained ' +
+      'already keeps its first drain.',
+    body: z.strictObject({ reason, holder: holder.optional() }),
+    answers: {
+      200: {
+        description: 'Who stopped every grant, when and why.',
+        schema: z.object({ outcome: z.enum(['drained', 'already-drained']), resource: z.string(), drained }),
+      },
+    },
+    async run({ box, caller, params: { name }, body }) {
+      const one = box.semaphore(name);
+      const done = await one.drain({ holder: actorOf(caller, body.holder), reason: body.reason });
+      return ok({ outcome: done.kind, resource: one.resource, drained: drainJson(done.drain) });
+    },
+  }),
+  operation({
+    ...{ id: 'semaphore.undrain', method: 'post', path: `${path}/undrain`, tag, role: 'administrator', params },
+    summary: 'Grant again',
+    description: 'To those who wait first. `revision` is that of the drain that you saw: another one stays, and 409.',
+    body: z.strictObject({
+      holder: holder.optional(),
+      revision: z.int().min(0).optional().describe('Of the drain that you saw, as `drained.revision` shows it.'),
+    }),
+    answers: {
+      200: {
+        description: 'The drain that was undone.',
+        schema: z.object({ outcome: z.literal('undrained'), resource: z.string(), drained }),
+      },
+    },
+    problems: ['wrong-state'],
+    async run({ box, caller, params: { name }, body }) {
+      const one = box.semaphore(name);
+      const { resource } = one;
+      const { revision } = body;
+      const done = await one.undrain({ holder: actorOf(caller, body.holder), ...given({ revision }) });
+      if (done.kind === 'undrained') return ok({ outcome: done.kind, resource, drained: drainJson(done.drain) });
+      const why =
+        done.kind === 'not-drained'
+          ? 'it is not drained, so there is nothing to undo'
+          : `nothing was undone: meanwhile it was ${drainTold(done.drain)}`;
+      const now = 'drain' in done ? drainJson(done.drain) : null;
+      throw new Problem('wrong-state', `${resource}: ${why}`, { resource, outcome: done.kind, drained: now });
+    },
+  }),
   breaking('semaphore'),
 ];
+
+function drainJson(drain: Drain): z.infer<typeof drained> {
+  return { ...drain, at: new Date(drain.at).toISOString() };
+}

@@ -112,13 +112,19 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a task',
-    description: 'Its status, data, owner, attempts and result.',
-    answers: { 200: { description: 'The task.', schema: z.looseObject({ task: z.string(), status: z.string() }) } },
+    description: 'Its status, data, owner, attempts and result, with every change up to `revision`.',
+    answers: {
+      200: {
+        description: 'The task.',
+        schema: z.looseObject({ revision: z.int(), task: z.string(), status: z.string() }),
+      },
+    },
     problems: ['no-such-thing'],
     async run({ box, params: { id: task } }) {
+      const { revision } = await box.health();
       const found = await box.tasks.show(task);
-      if (found === undefined) throw noSuchTask(task);
-      return ok(taskJson(found));
+      if (found === undefined) throw noSuchTask(task, { revision });
+      return ok({ revision, ...taskJson(found) });
     },
   }),
   operation({
@@ -174,12 +180,13 @@ export const tasks: readonly Operation[] = [
     ...{ id: 'task.release', method: 'post', path: `${path}/release`, tag, role: 'worker', params },
     summary: 'Give a task back',
     description:
-      'For another worker; this counts as no attempt. `force` takes it from its owner and needs an administrator.',
+      'For another worker; this counts as no attempt. `force` takes it from its owner and needs an administrator; with `token`, ' +
+      'only if that claim still has it.',
     body: z.strictObject({ ...claimName, force: z.boolean().optional(), reason: reason.optional() }),
     answers: { 200: { description: 'Released.', schema: outcomeAnswer } },
     problems: ['not-owner', 'wrong-state'],
     async run({ box, caller, params: { id: task }, body: { force, reason: why, ...claim } }) {
-      if (force === true) return forced(box, caller, task, claim.holder, why);
+      if (force === true) return forced(box, caller, task, claim, why);
       refuseForeign(caller, claim.holder);
       return endTold(task, await box.tasks.release(task, given(claim)));
     },
@@ -208,11 +215,14 @@ export const tasks: readonly Operation[] = [
 function requeueing(how: 'retry' | 'requeue', summary: string, description: string): Operation {
   return operation({
     ...{ id: `task.${how}`, method: 'post', path: `${path}/${how}`, tag, role: 'worker', params, summary, description },
-    body: z.strictObject({ by: holder.optional() }),
+    body: z.strictObject({
+      by: holder.optional(),
+      attempts: z.int().min(0).optional().describe('As you saw them: a task that was claimed since stays as it is.'),
+    }),
     answers: { 200: { description: 'Pending again.', schema: outcomeAnswer } },
     problems: ['no-such-thing', 'wrong-state'],
-    async run({ box, caller, params: { id: task }, body }) {
-      const { kind: outcome, ...details } = await box.tasks[how](task, { by: actorOf(caller, body.by) });
+    async run({ box, caller, params: { id: task }, body: { by, ...expected } }) {
+      const { kind: outcome, ...details } = await box.tasks[how](task, { ...given(expected), by: actorOf(caller, by) });
       if (outcome === 'requeued') return ok({ outcome, task, ...details });
       if (outcome === 'missing') throw noSuchTask(task);
       throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, {
@@ -248,17 +258,23 @@ async function forced(
   box: Parameters<Operation['run']>[0]['box'],
   caller: Caller,
   task: string,
-  who: string | undefined,
+  { holder: who, token: expected }: { readonly holder?: string | undefined; readonly token?: number | undefined },
   why = '',
 ): Promise<Answer> {
   refuseUnlessAdministrator(caller, 'force');
-  const outcome = await box.tasks.forceRelease(task, { holder: actorOf(caller, who), reason: why });
+  const by = { holder: actorOf(caller, who), reason: why, ...given({ token: expected }) };
+  const outcome = await box.tasks.forceRelease(task, by);
   if (outcome.kind === 'released') return ok({ outcome: 'released', task, owner: outcome.owner });
+  if (outcome.status === 'running') {
+    throw new Problem('wrong-state', `task/${task}: token ${expected} does not have it any more; nothing was taken`, {
+      ...{ task, taskStatus: outcome.status },
+    });
+  }
   throw new Problem('wrong-state', `task/${task}: no worker has it`, { task });
 }
 
-function noSuchTask(task: string): Problem {
-  return new Problem('no-such-thing', `there is no task ${task}`, { task });
+function noSuchTask(task: string, more: object = {}): Problem {
+  return new Problem('no-such-thing', `there is no task ${task}`, { task, ...more });
 }
 
 /** `status` is the status of the answer; that of the task has a name of its own. */

@@ -39,7 +39,7 @@ export const witness: readonly Operation[] = [
     answers: { 200: { description: 'The record as a whole.', schema: z.looseObject({ isOn: z.boolean() }) } },
     async run({ box }) {
       const isOn = await box.witness.isOn();
-      return ok({ isOn, ...(isOn && { size: await box.witness.size() }) });
+      return ok({ isOn, ...(isOn && { size: await box.witness.size(), warnings: await box.witness.warnings() }) });
     },
   }),
   operation({
@@ -61,7 +61,12 @@ export const witness: readonly Operation[] = [
     answers: {
       200: {
         description: 'The entries.',
-        schema: z.object({ entries: z.array(entry), next: z.string().nullable(), isTrimmed: z.boolean() }),
+        schema: z.object({
+          entries: z.array(entry),
+          next: z.string().nullable(),
+          isTrimmed: z.boolean(),
+          revision: z.int(),
+        }),
       },
     },
     async run({ box, signal, query: { limit = DEFAULT_PAGE, after, ...rest } }) {
@@ -77,7 +82,9 @@ export const witness: readonly Operation[] = [
       }
       const page = found.slice(0, limit);
       const next = found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null;
-      return ok({ entries: page, next, isTrimmed });
+      // Read last: none of the entries was written after it.
+      const { revision } = await box.health();
+      return ok({ entries: page, next, isTrimmed, revision });
     },
   }),
   operation({
@@ -97,9 +104,18 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.verify', method: 'get', path: '/v1/witness/verify', tag, role: 'viewer' },
     summary: 'Verify the record',
     description:
-      'Reads all of it. `isIntact` says whether it is whole; `finding` names the first problem. To trust the answer, trust the server: else export the record and verify it yourself.',
-    answers: { 200: { description: 'What was found.', schema: anyObject } },
-    run: async ({ box }) => ok(await verified(box)),
+      'Reads all of it. `isIntact` says whether it is whole; `finding` names the first problem. What was written after ' +
+      '`revision` may be left out. To trust the answer, trust the server: else export the record and verify it yourself.',
+    answers: {
+      200: {
+        description: 'What was found.',
+        schema: z.looseObject({ isIntact: z.boolean(), entries: z.int(), revision: z.int() }),
+      },
+    },
+    async run({ box }) {
+      const { revision, found } = await verified(box);
+      return ok({ isIntact: found.finding === undefined, revision, ...found });
+    },
   }),
   operation({
     ...{ id: 'witness.checkpoints', method: 'get', path: '/v1/witness/checkpoints', tag, role: 'viewer' },
@@ -173,12 +189,21 @@ function keyOf({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): strin
 }
 
 /** Reading everything is dear: those who ask meanwhile get the same answer. */
-const verifying = new WeakMap<Signalbox, Promise<Verification>>();
+const verifying = new WeakMap<Signalbox, Promise<Verified>>();
 
-function verified(box: Signalbox): Promise<Verification> {
+interface Verified {
+  /** All that was written up to this revision was read; of what came later, nobody knows. */
+  readonly revision: number;
+  readonly found: Verification;
+}
+
+function verified(box: Signalbox): Promise<Verified> {
   const running = verifying.get(box);
   if (running !== undefined) return running;
-  const begun = box.witness.verify().finally(() => verifying.delete(box));
+  const begun = (async (): Promise<Verified> => {
+    const { revision } = await box.health();
+    return { revision, found: await box.witness.verify() };
+  })().finally(() => verifying.delete(box));
   verifying.set(box, begun);
   return begun;
 }

@@ -22,6 +22,7 @@ export class SlotsWorker extends User {
       () => this.#try(),
       () => this.#detached(),
       () => this.#forced(),
+      () => this.#drain(),
       () => this.#look(),
     ];
   }
@@ -117,6 +118,25 @@ export class SlotsWorker extends User {
     const reason = 'simulated';
     if (this.random.chance(0.3)) return void (await pool.break({ holder: this.name, reason }));
     await this.under(await pool.acquire({ holder: this.name, strategy: 'force', reason }));
+  }
+
+  /** Of a semaphore of its own: a user that dies in the middle leaves it drained, and the next one undoes that. */
+  async #drain(): Promise<void> {
+    const drained = this.box.semaphore('drained', { capacity: 2 });
+    this.doing = 'drains a semaphore';
+    const { kind, drain } = await drained.drain({ holder: this.name, reason: 'simulated' });
+    this.note(`${kind} by ${drain.by}`);
+    const attempt = await drained.tryAcquire({ holder: this.name });
+    if ('hold' in attempt) await this.under(attempt.hold);
+    const wait = async (): Promise<void> => this.under(await drained.acquire({ waitMs: 3000 }));
+    const undo = async (): Promise<void> => {
+      await this.pause(100);
+      this.doing = 'undoes a drain';
+      const revision = this.random.chance(0.5) ? { revision: drain.revision } : {};
+      await drained.undrain({ holder: this.name, ...revision });
+    };
+    const done = await Promise.allSettled([wait(), undo()]);
+    for (const one of done) if (one.status === 'rejected' && !isExpected(one.reason)) throw one.reason as Error;
   }
 
   async #look(): Promise<void> {

@@ -25,7 +25,13 @@ import type { World } from './world.ts';
 export const CHANGED = 'changed by its user';
 
 export type Grant = LockGrant & Partial<SemaphoreGrant>;
-type StoredRecord = { kind: string; token: number; capacity?: number; holds: readonly Grant[] };
+type StoredRecord = {
+  kind: string;
+  token: number;
+  capacity?: number;
+  drained?: { revision: number };
+  holds: readonly Grant[];
+};
 
 interface Ticket {
   readonly request: LockRequest & { grows?: string };
@@ -118,6 +124,11 @@ export class StoreChecker {
       if (this.#sized.has(record.capacity)) this.#users.fail(`${resource} was resized to ${record.capacity} again`);
       this.#sized.add(record.capacity);
     }
+    const { drained } = record;
+    const had = new Map(before?.holds.map(({ id, weight = 0 }) => [id, weight]));
+    const past = holds.find(({ id, weight = 0 }) => weight > (had.get(id) ?? 0));
+    if (drained !== undefined && drained.revision === before?.drained?.revision && past !== undefined)
+      this.#users.fail(`${past.holder} got slots of ${resource}, which was drained`);
     const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
     // Shrunk below what is in use, it waits until enough of them have left; then nobody gets in meanwhile.
     const usedBefore = before?.holds.reduce((sum, { weight = 0 }) => sum + weight, 0) ?? 0;

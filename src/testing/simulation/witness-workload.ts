@@ -44,6 +44,7 @@ export class WitnessWorker extends User {
     const { mostEntries } = await witness.retention();
     await witness.configure({ mostEntries: mostEntries === 400 ? 300 : 400, mostBytes: 1e9, checkpointMs: 5000 });
     await watched;
+    await witness.warnings();
   }
 
   /** Others write, seal and trim meanwhile, and nothing may seem wrong for that. */

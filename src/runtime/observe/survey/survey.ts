@@ -8,7 +8,9 @@
  *     c/ notes   ─┘
  */
 import {
+  availableSlots,
   DETACHED_TTL_MS,
+  type Drain,
   type Hold,
   isStale,
   type Json,
@@ -117,6 +119,8 @@ export interface SurveyedSemaphore extends Surveyed<SurveyedSemaphoreHold> {
   readonly usedSlots: number;
   /** How many of them are free. */
   readonly availableSlots: number;
+  /** Who stopped every grant, when and why; undefined if nobody did. */
+  readonly drained: Drain | undefined;
 }
 
 /** Everything that is held and waited for, at one revision. */
@@ -222,13 +226,14 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       holds: lock.record.holds.map((grant: LockHold) => ({ ...hold(grant), mode: grant.mode })),
     })),
     semaphores: found.filter(isSemaphore).map((semaphore) => {
-      const { capacity, holds } = semaphore.record;
+      const { capacity, holds, drained } = semaphore.record;
       const usedSlots = holds.reduce((sum, { weight }) => sum + weight, 0);
       return {
         ...common(semaphore, anchored),
         capacity,
         usedSlots,
-        availableSlots: Math.max(0, capacity - usedSlots),
+        availableSlots: availableSlots({ record: semaphore.record, waiting: [] }),
+        drained,
         holds: holds.map((grant: SemaphoreHold) => ({
           ...hold(grant),
           weight: grant.weight,

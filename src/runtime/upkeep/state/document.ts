@@ -12,6 +12,7 @@ import {
   type LockMode,
   type OnStale,
   type Token,
+  type Drain,
 } from '../../../core/index.ts';
 import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
 import type { Retention } from '../../tasks/retention.ts';
@@ -71,6 +72,8 @@ export interface SavedSemaphore {
   readonly onStale: OnStale;
   /** What every holder is bound by; absent if nothing limits them. */
   readonly limits?: Limits;
+  /** Who stopped every grant, when and why; absent if nobody did. */
+  readonly drained?: Drain;
   /** In the order of their grants. */
   readonly holds: readonly SavedSemaphoreHold[];
 }
@@ -138,12 +141,13 @@ export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks'
       ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), mode: hold.mode })),
     })),
-    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, holds }) => ({
+    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, drained, holds }) => ({
       name,
       capacity,
       token,
       onStale,
       ...savedLimits(limits),
+      ...(drained !== undefined && { drained }),
       holds: holds.map((hold) => ({ ...savedHold(hold), weight: hold.weight, slots: hold.slots })),
     })),
   };

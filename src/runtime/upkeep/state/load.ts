@@ -11,6 +11,7 @@ import {
   type SemaphoreHold,
   type SemaphoreRecord,
   slotsOf,
+  withDrain,
 } from '../../../core/index.ts';
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
 import type { WitnessedCommand } from '../../../core/witness/index.ts';
@@ -217,9 +218,10 @@ async function recordFor(
   const { onStale, limits } = saved;
   const common = { v: 1 as const, token, onStale, ...(limits !== undefined && { limits }), passed: null };
   if (kind === 'lock') return { ...common, kind, holds: holds as unknown as readonly LockHold[] };
-  const { capacity } = saved as SavedSemaphore;
+  const { capacity, drained } = saved as SavedSemaphore;
   const grants = holds as unknown as readonly (SemaphoreHold & { readonly slots: readonly number[] })[];
-  return { ...common, kind, capacity, holds: grants.map((hold) => ({ ...hold, slots: slotsOf(hold.slots) })) };
+  const record = { ...common, kind, capacity, holds: grants.map((hold) => ({ ...hold, slots: slotsOf(hold.slots) })) };
+  return drained === undefined ? record : withDrain(record, drained);
 }
 
 /** A stale hold gets the name of a lease that never existed, so that it stays stale: a hold that has ended must not revive. */

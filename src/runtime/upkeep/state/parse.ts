@@ -1,6 +1,7 @@
 /** Parses the files, and refuses anything malformed with its place: a state is loaded whole or not at all. */
 import { type Asked, nameProblem, requestProblem } from '../../../core/index.ts';
 import { Failure, shown } from '../../../failure.ts';
+import { isDrain } from '../../stored.ts';
 import {
   type SavedHold,
   type SavedKind,
@@ -27,12 +28,15 @@ export function parseLocks(file: string, text: string): SavedState['locks'] {
 export function parseSemaphores(file: string, text: string): SavedState['semaphores'] {
   const named = namesOnce();
   return listIn(file, text, 'semaphores').map(([value, place]) => {
-    const fields = place.fields(value, ['name', 'capacity', 'token', 'onStale', 'limits', 'holds'], ['limits']);
-    const { capacity } = fields as { capacity: number };
+    const known = ['name', 'capacity', 'token', 'onStale', 'limits', 'drained', 'holds'];
+    const fields = place.fields(value, known, ['limits', 'drained']);
+    const { capacity, drained } = fields as { capacity: number; drained?: unknown };
+    if (drained !== undefined && !isDrain(drained)) throw place.at('drained').problem(shown(drained));
     // Zero is accepted: a semaphore that was only configured has no capacity yet.
     if (!isWhole(capacity)) throw place.at('capacity').problem(`${shown(capacity)}; expected a whole number from 0`);
     const holds = holdsOf(place, fields, [...HOLD, 'weight', 'slots']);
-    const semaphore = { ...common(place, fields, named), capacity, holds };
+    const more = drained === undefined ? {} : { drained };
+    const semaphore = { ...common(place, fields, named), capacity, ...more, holds };
     checkHolds(place, semaphore);
     checkSlots(place, semaphore.holds as unknown as SavedSemaphore['holds']);
     return semaphore as unknown as SavedSemaphore;

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Connection } from './connection.ts';
+import { Store } from './store.ts';
+
+const AT = new Date(1_800_000_000_000).toISOString();
+
+/** A server whose answers a test decides. */
+class Server {
+  readonly asked: string[] = [];
+  board: object | number = { since: 10, revision: 10, at: AT };
+  work: object = { since: 10, revision: 10, at: AT };
+  #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
+
+  readonly fetch = (path: string): Promise<Response> => {
+    this.asked.push(path);
+    if (path.startsWith('/v1/events')) {
+      const body = new ReadableStream<Uint8Array>({ start: (controller) => void (this.#stream = controller) });
+      return Promise.resolve(new Response(body));
+    }
+    const answer = path === '/v1/board' ? this.board : path.startsWith('/v1/board') ? this.work : { events: [] };
+    if (typeof answer === 'number') return Promise.resolve(new Response('{"detail":"away"}', { status: answer }));
+    return Promise.resolve(Response.json(answer));
+  };
+
+  send(text: string): void {
+    this.#stream?.enqueue(new TextEncoder().encode(`${text}\n\n`));
+  }
+}
+
+let server: Server;
+let store: Store;
+beforeEach(async () => {
+  vi.useFakeTimers();
+  server = new Server();
+  vi.stubGlobal('fetch', server.fetch);
+  vi.stubGlobal('addEventListener', () => undefined);
+  vi.stubGlobal('document', { hidden: false, addEventListener: () => undefined });
+  vi.stubGlobal('requestAnimationFrame', (draw: () => void) => setTimeout(draw, 0));
+  vi.stubGlobal('sessionStorage', { getItem: () => 'sbx_token' });
+  store = new Store();
+  new Connection(store).start();
+  await later(10);
+  server.send(': alive');
+  await later(10);
+  expect(store.link.kind).toBe('live');
+});
+afterEach(() => {
+  vi.clearAllTimers();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+async function later(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+describe('a stream that says that events were missed', () => {
+  it('makes the page say that it is reconnecting until the board was read again, however often that fails', async () => {
+    server.board = 503;
+    server.send('id: r20,t20\nevent: resync\ndata: {}');
+    await later(100);
+    expect(store.link.kind).toBe('reconnecting');
+    await later(20_000);
+    expect(store.link.kind).toBe('reconnecting');
+    expect(server.asked.filter((path) => path === '/v1/board').length).toBeGreaterThan(3);
+    server.board = { since: 30, revision: 30, at: AT, locks: [{ name: 'main', token: 1, holds: [] }] };
+    await later(6_000);
+    server.send(': alive');
+    await later(10);
+    expect(store.link.kind).toBe('live');
+    expect(store.state?.resources.has('lock/main')).toBe(true);
+    expect(server.asked.findLast((path) => path.startsWith('/v1/events'))).toBe('/v1/events?since=30');
+  });
+});
+
+describe('a page that stays open', () => {
+  it('reads again what no event tells', async () => {
+    server.work = {
+      ...{ since: 12, revision: 12, at: AT },
+      pipelines: [{ pipeline: 'p', state: 'running', isDriven: false, phases: [], startedAt: AT }],
+    };
+    for (let seconds = 0; seconds < 12; seconds++) {
+      await later(1_000);
+      server.send(': alive');
+    }
+    expect(store.state?.pipelines.get('p')).toMatchObject({ isDriven: false });
+  });
+});

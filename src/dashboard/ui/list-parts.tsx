@@ -1,0 +1,69 @@
+/** What every list has above it: its name and figures, a field that filters it, and a way back if nothing fits. */
+import type { ComponentChildren, JSX } from 'preact';
+import { shortened } from '../model/text.ts';
+import { address } from './app.ts';
+
+interface HeadProps {
+  readonly title: string;
+  readonly deeds?: ComponentChildren;
+  /** The figures under it. */
+  readonly children: ComponentChildren;
+}
+
+export function ListHead({ title, deeds, children }: HeadProps): JSX.Element {
+  return (
+    <div class="head">
+      <div class="grow">
+        <h1>{title}</h1>
+        <div class="under num">{children}</div>
+      </div>
+      {deeds !== undefined && <div class="deeds">{deeds}</div>}
+    </div>
+  );
+}
+
+interface FieldProps {
+  /** What is compared: `name, holder or token`. */
+  readonly by: string;
+  readonly hint: string;
+  readonly now: string;
+  /** The filter in the address; `q` if not given. */
+  readonly name?: string;
+  /** Whether the key F leads to it. */
+  readonly isFirst?: boolean;
+}
+
+export function FilterField({ by, hint, now, name = 'q', isFirst = true }: FieldProps): JSX.Element {
+  return (
+    <input
+      class="field"
+      type="text"
+      {...(isFirst && { 'data-filter': true })}
+      aria-label={`Filter by ${by}`}
+      placeholder={hint}
+      value={now}
+      onInput={(event) => address.filter({ [name]: event.currentTarget.value })}
+    />
+  );
+}
+
+interface NoneProps {
+  /** `None of 12 locks`. */
+  readonly of: string;
+  readonly is?: string;
+  readonly q: string;
+  /** Where the text was looked for. */
+  readonly in: string;
+}
+
+export function NoneFits({ of, is = '', q, in: where }: NoneProps): JSX.Element {
+  return (
+    <p class="inside soft">
+      None of {of} {is !== '' && `is ${is}`}
+      {q !== '' && ` has “${shortened(q, 60)}” in its ${where}`}.{' '}
+      <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
+        Show all
+      </button>
+    </p>
+  );
+}

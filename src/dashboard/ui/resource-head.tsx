@@ -1,0 +1,73 @@
+/** What the page of a lock and that of a semaphore begin with: its sign and name, who waits for how long, and its actions. */
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { Snapshot } from '../live/store.ts';
+import { aspectOf, longest } from '../model/needs.ts';
+import { count } from '../model/time.ts';
+import type { Resource } from '../model/types.ts';
+import { address, connection, copy, show, whyNot } from './app.ts';
+import { Deed, Name, Since } from './parts.tsx';
+import { SignalSign } from './signs.tsx';
+
+/** Keeps it right while its page is open. */
+export function useSight(resource: string): void {
+  useEffect(() => {
+    connection.see([resource]);
+    return () => connection.see([]);
+  }, [resource]);
+}
+
+interface Props {
+  readonly of: Resource;
+  readonly snapshot: Snapshot;
+  /** What it is now, before who waits; and what is said after that. */
+  readonly says: ComponentChildren;
+  readonly then?: ComponentChildren;
+  /** What they wait for, if it is to be said: `for 3 slots`. */
+  readonly wanted?: string;
+  readonly breaks: { readonly label: string; readonly nobody: string };
+  /** More actions, before the one that breaks it. */
+  readonly children?: ComponentChildren;
+}
+
+export function ResourceHead({ of, snapshot, says, then, wanted = '', breaks, children }: Props): JSX.Element {
+  const { state, now } = snapshot;
+  const aspect = state === undefined ? 'free' : aspectOf(state, of, now);
+  const oldest = longest(of);
+  const not = of.holds.length === 0 ? breaks.nobody : whyNot(snapshot, 'administrator');
+  return (
+    <div class="head">
+      <SignalSign is={aspect} size={22} />
+      <div class="grow">
+        <h1>
+          <Name of={of.name} kind={of.kind} />
+        </h1>
+        <div class="under">
+          {says}
+          <span class="faint">·</span>
+          {oldest === undefined ? (
+            <span>nobody waits</span>
+          ) : (
+            <span>
+              {count(of.waiting.length)} waiting{wanted}, longest{' '}
+              <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : 'strong'} />
+            </span>
+          )}
+          {then}
+        </div>
+      </div>
+      <div class="deeds">
+        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+          Copy link
+        </button>
+        {children}
+        <Deed
+          class="danger"
+          label={breaks.label}
+          not={not}
+          onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } })}
+        />
+      </div>
+    </div>
+  );
+}
