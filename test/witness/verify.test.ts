@@ -63,14 +63,8 @@ describe('the verifier', () => {
     expect(verify(exported(record({ entries: 0, resources: 2, every: 0 })))).toMatchObject({ entries: 0, chains: 0 });
   });
 
-  // In parts: what is before a mutation is verified again for each, so that twice the lines would take four times as long.
-  it.each([
-    { entries: 80, resources: 4, every: 20 },
-    { entries: 80, resources: 8, every: 25 },
-    { entries: 80, resources: 12, every: 40 },
-    { entries: 80, resources: 20, every: 80 },
-  ])('finds and names every flip, drop, copy, swap, cut, fork and forgery at every position of %o', (shape) => {
-    expect(missedBy(verify, exported(record(shape)))).toEqual([]);
+  it('finds and names every flip, drop, copy, swap, cut, fork and forgery at every position', () => {
+    expect(missedBy(verify, lines)).toEqual([]);
   });
 
   it('would not pass with a bug: one that skips the previous hash, one that ignores the end', () => {
