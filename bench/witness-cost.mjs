@@ -53,7 +53,9 @@ async function cost(/** @type {string} */ engine) {
   );
   const [withIt, without] = spent.map(median);
   const ratio = (withIt / without).toFixed(2);
-  console.log(`  of the processor: witness ${withIt.toFixed(1)} µs | without ${without.toFixed(1)} µs | ratio ${ratio}`);
+  console.log(
+    `  of the processor: witness ${withIt.toFixed(1)} µs | without ${without.toFixed(1)} µs | ratio ${ratio}`,
+  );
   const { entries, bytes } = await boxes[0].witness.size();
   console.log(`  bytes per entry: ${Math.round(bytes / entries)}`);
   for (const box of boxes) await box.close();
