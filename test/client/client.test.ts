@@ -237,8 +237,11 @@ describe('events of a client', () => {
   });
 });
 
-/** Ids, by which requests of others could be withdrawn, and what sessions say of themselves. */
-const HIDDEN = ['about', 'id'];
+/**
+ * Ids, by which requests of others could be withdrawn, what sessions say of themselves, and whether a grant was handed out,
+ * which only those need who hand it out.
+ */
+const HIDDEN = ['about', 'id', 'isCollected'];
 
 describe('what a client reads', () => {
   it('is what the library gives', async () => {
