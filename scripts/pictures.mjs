@@ -2,11 +2,12 @@
 // npm run pictures: every view of the dashboard in a real browser, in both themes and at both widths, with nothing, a little and
 // much in it, as files to be looked at; and the few of them that the documentation shows.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensure, root } from './ensure.mjs';
 import { fillWithLittle, fillWithMuch, keepBusy } from './pictures/fill.mjs';
+import { smaller } from './pictures/palette.mjs';
 import { startServer } from './serving.mjs';
 import { argumentsFor } from './usage.mjs';
 
@@ -104,7 +105,7 @@ async function pictureAll(amount) {
               ? join(root, 'docs', 'pictures', `${kept?.[0]}.png`)
               : join(everything, `${view}-${amount}-${theme}-${width}.png`);
           if (everything !== undefined) mkdirSync(everything, { recursive: true });
-          await page.screenshot({ path: file });
+          writeFileSync(file, await smaller(page, await page.screenshot()));
           await page.context().close();
         }
       }
@@ -127,14 +128,16 @@ async function shown(served, path, theme, viewport) {
   const context = await browser.newContext({ viewport, colorScheme: theme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   // The machine on which the pictures are taken is nobody's business.
-  await page.route(/\/v1\/(board|resources|locks|semaphores|tasks|pipelines)/, async (route) => {
-    const answer = await route.fetch();
-    const text = (await answer.text())
+  await page.route(/\/v1\/(board|resources|history|locks|semaphores|tasks|pipelines|witness)/, async (route) => {
+    const answer = await route.fetch().catch(() => undefined);
+    // The page was closed meanwhile.
+    if (answer === undefined || page.isClosed()) return;
+    const text = (await answer.text().catch(() => ''))
       .replaceAll(JSON.stringify(process.cwd()).slice(1, -1), '/srv/shop')
       .replaceAll(`"${hostname()}"`, '"build-3"')
-      .replaceAll(hostname(), 'build-3')
+      .replaceAll(`:${hostname()}:`, ':build-3:')
       .replaceAll('"user":"root"', '"user":"ada"');
-    await route.fulfill({ response: answer, body: text });
+    await route.fulfill({ response: answer, body: text }).catch(() => undefined);
   });
   await page.goto(`${served.link}&view=${encodeURIComponent(path)}`);
   await page

@@ -13,6 +13,9 @@ import type { Happening, Member, Phase, Pipeline, PipelineState, State } from '.
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** A shorter time between request and grant is what the store took, and no wait for others. */
+const SHORTEST_WAIT_MS = 50;
+
 /** An entry, as far as it is read here. */
 export interface RecordedEntry {
   readonly resource: string;
@@ -122,7 +125,7 @@ class Chain {
       if (isTold(type)) continue;
       const token = this.#tokenOf(type, command, detail, holder);
       const more = { ...(token !== undefined && { token }), ...this.#granted(type, token, detail, holder) };
-      if (type.endsWith(':acquired') && typeof waitedMs === 'number' && waitedMs > 0) {
+      if (type.endsWith(':acquired') && typeof waitedMs === 'number' && waitedMs >= SHORTEST_WAIT_MS) {
         const { mode, weight } = detail;
         events.push({ ...common, type: `${kind}:queued`, holder, mode, weight, at: this.at - waitedMs, priority: 0 });
       }
