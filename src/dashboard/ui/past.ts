@@ -12,7 +12,8 @@ export function usePast(state: State | undefined, resource: string, now: number)
   const kept = useRef<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   if (kept.current.of !== resource) kept.current = { of: resource, events: [] };
   // The stream's own list is of everything, and soon has other things in it.
-  kept.current = { of: resource, events: continued(kept.current.events, state?.entries ?? [], resource) };
+  const fresh = look === undefined ? (state?.entries ?? []) : [];
+  kept.current = { of: resource, events: continued(kept.current.events, fresh, resource) };
   useEffect(() => {
     const over = new AbortController();
     const query = `resource=${encodeURIComponent(resource)}&since=${Math.floor(now - HOUR_MS)}`;
