@@ -82,7 +82,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/build.ts'],
-    setupFiles: ['test/support/seed.ts'],
+    setupFiles: ['test/support/seed.ts', 'test/support/processor-time.ts'],
     reporters: ['default'],
     // Most tests wait for processes and leases more than they compute, so there are more of them than cores. A number,
     // because vitest takes more than 100 % for 100 %.

@@ -58,6 +58,10 @@ const SLOW_UNLESS_CHANGED = {
   grpc: 'grpc',
   contract: 'store',
   members: 'members',
+  dashboard: 'dashboard',
+  mcp: 'mcp',
+  server: 'server',
+  witness: 'witness',
 };
 
 /** What is to hold on both drivers of SQLite. */

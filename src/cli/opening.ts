@@ -8,6 +8,12 @@ import { Failure } from '../failure.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { withoutPassword } from '../store/index.ts';
 
+/**
+ * A store has at least this long to answer. With `--wait 10ms` a person wants to know who holds the lock, and not that the
+ * store, which is well, takes 12 ms to open.
+ */
+const LEAST_MS = 2_000;
+
 /** The time of `--wait`. It begins with the command, so opening the store is part of it. */
 export class WaitLimit {
   /** As the user gave it. Undefined: no limit; 0: do not wait for what is taken. */
@@ -41,20 +47,23 @@ export function openInTime(
   open: (signal: AbortSignal) => Promise<Signalbox>,
 ): Promise<Signalbox> {
   const givingUp = new AbortController();
-  const late = limit?.ms === 0 ? undefined : limit?.signal;
+  const withinMs = limit?.ms === undefined || limit.ms === 0 ? undefined : Math.max(limit.ms, LEAST_MS);
+  const late = withinMs === undefined ? undefined : timeLimit(withinMs);
   return new Promise((resolve, reject) => {
+    const over = (): void => {
+      leaving?.removeEventListener('abort', onLeave);
+      late?.signal.removeEventListener('abort', onLate);
+      late?.cancel();
+    };
     const giveUp = (why: Failure): void => {
+      over();
       givingUp.abort(why);
       reject(why);
     };
     const onLeave = (): void => giveUp(new Failure('closed', 'left'));
-    const onLate = (): void => giveUp(notReached(url, limit?.ms ?? 0));
+    const onLate = (): void => giveUp(notReached(url, withinMs ?? 0));
     leaving?.addEventListener('abort', onLeave, { once: true });
-    late?.addEventListener('abort', onLate, { once: true });
-    const over = (): void => {
-      leaving?.removeEventListener('abort', onLeave);
-      late?.removeEventListener('abort', onLate);
-    };
+    late?.signal.addEventListener('abort', onLate, { once: true });
     if (leaving?.aborted === true) return onLeave();
     open(givingUp.signal).then(
       (box) => {

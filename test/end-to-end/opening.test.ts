@@ -21,29 +21,29 @@ describe('an etcd that accepts connections and never answers', () => {
   });
 
   it.concurrent.each([
-    ['run --lock a --wait 300ms -- true'],
-    ['lock acquire a --holder me --wait 300ms'],
-    ['lock upgrade a --holder me --token 1 --wait 300ms'],
-    ['sem acquire a --capacity 2 --holder me --wait 300ms'],
-    ['task run --wait 300ms -- true'],
-    ['task claim --holder me --wait 300ms'],
+    ['run --lock a --wait 3s -- true'],
+    ['lock acquire a --holder me --wait 3s'],
+    ['lock upgrade a --holder me --token 1 --wait 3s'],
+    ['sem acquire a --capacity 2 --holder me --wait 3s'],
+    ['task run --wait 3s -- true'],
+    ['task claim --holder me --wait 3s'],
   ])('ends %s when its time is up, and names the store without its password', async (command) => {
     const { code, stdout, stderr } = await signalbox(command.split(' '), store());
     expect([code, stdout, stderr]).toEqual([
       69,
       '',
-      `signalbox: the store etcd://me@${address} could not be reached within 300 ms; signalbox doctor says why\n`,
+      `signalbox: the store etcd://me@${address} could not be reached within 3 s; signalbox doctor says why\n`,
     ]);
   });
 
   it('ends guard wait at its --timeout, and says so as JSON too', async () => {
     const { code, stderr } = await signalbox(
-      ['guard', 'wait', '-e', 'lockFree: a', '--timeout', '300ms', '--json'],
+      ['guard', 'wait', '-e', 'lockFree: a', '--timeout', '3s', '--json'],
       store(),
     );
     const { error } = JSON.parse(stderr) as { readonly error: { readonly code: string; readonly message: string } };
     expect([code, error.code]).toEqual([69, 'unavailable']);
-    expect(error.message).toContain(`etcd://me@${address} could not be reached within 300 ms`);
+    expect(error.message).toContain(`etcd://me@${address} could not be reached within 3 s`);
   });
 
   it('does not keep a command that Ctrl-C should end', async () => {

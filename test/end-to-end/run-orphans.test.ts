@@ -127,7 +127,7 @@ describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
     expect((await neighbour.ended).code).toBe(0);
   });
 
-  it.each([['--no-wait'], ['--wait', '3s']])(
+  it.each([['--no-wait'], ['--wait', '5s']])(
     'the next one waits for what was left only as long as it may: %s',
     async (...wait) => {
       const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '2s');

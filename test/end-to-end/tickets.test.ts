@@ -29,7 +29,7 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
 
   it('keeps the place of `lock acquire`, and the same call with it gets the lock in its turn', async () => {
     await scratch.run('lock', 'acquire', 'main', ...A, '--reason', 'merging');
-    const late = await scratch.run('lock', 'acquire', 'main', ...B, '--ttl', '30m', '--wait', '0.1', '--ticket');
+    const late = await scratch.run('lock', 'acquire', 'main', ...B, '--ttl', '30m', '--wait', '3', '--ticket');
     const ticket = ticketIn(late);
     expect(late.stdout).toBe(`${ticket}\n`);
     expect(late.stderr).toContain('held by agent:a (merging)');
@@ -37,7 +37,7 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
     const later = await scratch.run('lock', 'acquire', 'main', ...C, '--no-wait', '--ticket', '--json');
     expect(JSON.parse(later.stderr)).toMatchObject({ error: { code: 'not-acquired', ticketMs: 60_000 } });
     expect(await waiting()).toEqual(['agent:b', 'agent:c']);
-    const again = await scratch.run('lock', 'acquire', 'main', ...B, '--wait', '0.1', '--ticket', ticket);
+    const again = await scratch.run('lock', 'acquire', 'main', ...B, '--no-wait', '--ticket', ticket);
     expect(ticketIn(again)).toBe(ticket);
     await scratch.run('lock', 'release', 'main', ...A);
     const got = await scratch.json('lock', 'acquire', 'main', ...B, '--wait', '5m', '--ticket', ticket);
@@ -49,7 +49,7 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
   it('keeps the place of `run`, for several locks at once, and the next run begins with what the first has', async () => {
     await scratch.run('lock', 'acquire', 'main', ...A);
     const wants = ['run', '--lock', 'main', '--lock', 'docs', '--sem', 'builds/2'];
-    const late = await scratch.run(...wants, '--wait', '0.1', '--ticket', '--', 'echo', 'too soon');
+    const late = await scratch.run(...wants, '--no-wait', '--ticket', '--', 'echo', 'too soon');
     const ticket = ticketIn(late);
     expect(late.stdout).toBe('');
     const holder = (await waiting())[0] ?? '';
@@ -65,7 +65,7 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
 
   it('that has ended costs the place, and says so', async () => {
     await scratch.run('lock', 'acquire', 'main', ...A);
-    const late = await scratch.run('lock', 'acquire', 'main', ...B, '--wait', '0.1', '--ticket', '0123456789abcdef.2');
+    const late = await scratch.run('lock', 'acquire', 'main', ...B, '--no-wait', '--ticket', '0123456789abcdef.2');
     expect(late.stderr).toContain('this ticket has ended');
     expect(ticketIn(late)).not.toBe('0123456789abcdef.2');
     const run = await scratch.run('run', '--lock', 'free', '--ticket', '0123456789abcdef.2', '--', 'echo', 'begun');

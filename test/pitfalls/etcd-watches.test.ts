@@ -55,7 +55,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
   describe('22. a watch hangs silently when partitioned', () => {
     it('a waiter whose connection fell silent hears of its grant all the same', async ({ onTestFinished }) => {
       const processes = fleet(onTestFinished);
-      const [holder, deaf] = [await processes.start(), await processes.start({ requestTimeoutMs: 2000 })];
+      const [holder, deaf] = [await processes.start(), await processes.start({ requestTimeoutMs: 10_000 })];
       const hold = await holder.box.lock('22').acquire();
       const { granted } = await inQueue(deaf.box.lock('22'));
       deaf.way.freeze();
@@ -65,7 +65,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
 
     it('a subscriber whose connection fell silent hears what it missed', async ({ onTestFinished }) => {
       const processes = fleet(onTestFinished);
-      const [writer, deaf] = [await processes.start(), await processes.start({ requestTimeoutMs: 2000 })];
+      const [writer, deaf] = [await processes.start(), await processes.start({ requestTimeoutMs: 10_000 })];
       const heard: SignalboxEvent[] = [];
       await deaf.box.on('lock:*', heardOf('22-events', heard));
       deaf.way.freeze();

@@ -7,7 +7,7 @@ const { Script } = require('node:vm');
 
 const [file = ''] = process.argv.splice(2, 1);
 const kept = `${file}.${process.version}.v8`;
-const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(file, 'utf8')}\n})`, {
+const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(file, 'latin1')}\n})`, {
   filename: file,
   ...(existsSync(kept) && { cachedData: readFileSync(kept) }),
 });

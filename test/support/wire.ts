@@ -33,10 +33,10 @@ export class Wire {
 }
 
 /** Lets time pass until the promise is settled: a retry waits for it. */
-export async function settledIn<T>(clock: TestClock, promise: Promise<T>): Promise<T> {
+export async function settledIn<T>(clock: TestClock, promise: Promise<T>, stepMs = 50): Promise<T> {
   let isOver = false;
   const settled = promise.finally(() => (isOver = true));
   settled.catch(() => undefined);
-  for (let n = 0; n < 500 && !isOver; n++) await clock.advance(50);
+  for (let n = 0; n < 500 && !isOver; n++) await clock.advance(stepMs);
   return settled;
 }

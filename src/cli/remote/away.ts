@@ -1,22 +1,24 @@
 /** A server that is away while a command waits: it is asked again, its user hears of it, and in the end the wait is given up. */
-import { systemClock } from '../../clock.ts';
+import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { printable, tell } from '../output.ts';
 
 export class Away {
   readonly #mostMs: number;
+  readonly #clock: Clock;
   #since: number | undefined;
   /** Why the server did not answer; undefined if it did. */
   trouble: Failure | undefined;
 
   /** `mostMs`: after this time without an answer the wait is over. */
-  constructor(mostMs: number) {
+  constructor(mostMs: number, clock: Clock) {
     this.#mostMs = mostMs;
+    this.#clock = clock;
   }
 
   /** What the server answers; undefined if it is away, or if `over` has aborted meanwhile. */
   async unless<T>(asked: Promise<T>, over: AbortSignal | undefined): Promise<T | undefined> {
-    const begun = systemClock.monotonic();
+    const begun = this.#clock.monotonic();
     try {
       const answer = await asked;
       if (this.trouble !== undefined) tell('signalbox: the server is back');
@@ -30,7 +32,7 @@ export class Away {
       if (this.trouble === undefined) tell(`signalbox: ${printable(error.message)}; trying again`);
       this.trouble = error;
       this.#since ??= begun;
-      if (systemClock.monotonic() - this.#since >= this.#mostMs) throw error;
+      if (this.#clock.monotonic() - this.#since >= this.#mostMs) throw error;
       return undefined;
     }
   }

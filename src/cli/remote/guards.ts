@@ -1,6 +1,6 @@
 /** Guards that a server judges: checked once, or waited for. */
 import type { RemoteSignalbox } from '../../client/connect.ts';
-import { pause, timeLimit } from '../../clock.ts';
+import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
 import { type Condition, type Explanation, type Guard, type GuardOutcome, spoken } from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
@@ -9,7 +9,7 @@ import { Away } from './away.ts';
 
 type Explain = (client: RemoteSignalbox, condition: Condition, options: CheckOptions) => Promise<Explanation>;
 
-export function remoteGuards(client: RemoteSignalbox, explain: Explain): object {
+export function remoteGuards(client: RemoteSignalbox, explain: Explain, clock: Clock = systemClock): object {
   return {
     async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
       const judged = guards.map(async (guard) =>
@@ -18,7 +18,7 @@ export function remoteGuards(client: RemoteSignalbox, explain: Explain): object 
       return Promise.all(judged);
     },
     wait: (given: Condition | Guard, options: GuardWaitOptions = {}) =>
-      waited(client, explain, asGuard(given), options),
+      waited(client, explain, asGuard(given), options, clock),
   };
 }
 
@@ -35,10 +35,11 @@ async function waited(
   explain: Explain,
   guard: Guard,
   { pollMs = DEFAULT_POLL_MS, timeoutMs, onVerdict, signal, ...options }: GuardWaitOptions,
+  clock: Clock,
 ): Promise<GuardOutcome> {
-  const limits = timeoutMs === undefined ? [] : [timeLimit(timeoutMs), timeLimit(timeoutMs + ANSWER_MS)];
+  const limits = timeoutMs === undefined ? [] : [timeLimit(timeoutMs, clock), timeLimit(timeoutMs + ANSWER_MS, clock)];
   const [limit, last] = limits.map((one) => one.signal);
-  const away = new Away(Number.POSITIVE_INFINITY);
+  const away = new Away(Number.POSITIVE_INFINITY, clock);
   const [over, giveUp] = [limit, last].map((one) => anyOf(signal, one)) as [AbortSignal, AbortSignal];
   let wake = new AbortController();
   let outcome: GuardOutcome | undefined;
@@ -55,7 +56,7 @@ async function waited(
       } else if (over.aborted) {
         throw away.told(`after ${spoken(timeoutMs ?? 0)}`);
       }
-      await pause(pollMs, AbortSignal.any([wake.signal, over]));
+      await pause(pollMs, AbortSignal.any([wake.signal, over]), clock);
     }
   } finally {
     for (const one of limits) one.cancel();

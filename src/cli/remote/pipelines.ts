@@ -1,7 +1,7 @@
 /** Pipelines behind a server: it drives them, and the command line looks on. */
 import type { RemoteSignalbox } from '../../client/connect.ts';
 import { refusedWith } from '../../client/problem.ts';
-import { pause } from '../../clock.ts';
+import { type Clock, pause, systemClock } from '../../clock.ts';
 import { hasEnded } from '../../core/index.ts';
 import type { CancelOptions, DriveOutcome, ListedPipeline, ResumeOptions } from '../../runtime/pipelines/terms.ts';
 import { Failure } from '../../failure.ts';
@@ -14,14 +14,14 @@ const LOOK_MS = 2_000;
 /** The server has been asked, and goes on by itself: nobody waits longer than this for one that is away. */
 const AWAY_MS = 30_000;
 
-export function remotePipelines(client: RemoteSignalbox): object {
+export function remotePipelines(client: RemoteSignalbox, clock: Clock = systemClock): object {
   const { pipelines } = client;
   return {
     list: pipelines.list.bind(pipelines),
     show: pipelines.show.bind(pipelines),
     logs: pipelines.logs.bind(pipelines),
-    cancel: (id: string, options: CancelOptions) => cancelled(client, id, options),
-    resume: (id: string, options: ResumeOptions) => resumed(client, id, options),
+    cancel: (id: string, options: CancelOptions) => cancelled(client, id, options, clock),
+    resume: (id: string, options: ResumeOptions) => resumed(client, id, options, clock),
   };
 }
 
@@ -29,6 +29,7 @@ async function cancelled(
   client: RemoteSignalbox,
   id: string,
   { by, reason, signal }: CancelOptions,
+  clock: Clock,
 ): Promise<ListedPipeline | undefined> {
   try {
     await client.pipelines.cancel(id, { ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) });
@@ -36,11 +37,16 @@ async function cancelled(
     // What is over already, the command reports by the record.
     if (refusedWith(error, 'no-such-thing', 'wrong-state').code === 'no-such-thing') return undefined;
   }
-  return followed(client, id, (record) => hasEnded(record), signal);
+  return followed(client, id, (record) => hasEnded(record), signal, clock);
 }
 
 /** The server goes on when this command is interrupted. */
-async function resumed(client: RemoteSignalbox, id: string, options: ResumeOptions): Promise<DriveOutcome> {
+async function resumed(
+  client: RemoteSignalbox,
+  id: string,
+  options: ResumeOptions,
+  clock: Clock,
+): Promise<DriveOutcome> {
   const { decision, question, from, by, signal, onChange, functions, cwd } = options;
   if (functions !== undefined || cwd !== undefined) {
     throw new CliExit(EXIT.usage, '--runbook and --dir do not work through a server: it runs the commands itself');
@@ -57,7 +63,7 @@ async function resumed(client: RemoteSignalbox, id: string, options: ResumeOptio
     onChange?.(record);
     return hasEnded(record) || (record.state === 'blocked' && !record.isDriven);
   };
-  const record = await followed(client, id, isLeft, signal);
+  const record = await followed(client, id, isLeft, signal, clock);
   if (signal?.aborted === true) throw new CliExit(EXIT.notAcquired, `the server goes on with pipeline/${id}`);
   return record === undefined ? { kind: 'missing' } : { kind: 'left', record };
 }
@@ -68,9 +74,10 @@ async function followed(
   id: string,
   isEnough: (record: ListedPipeline) => boolean,
   signal: AbortSignal | undefined,
+  clock: Clock,
 ): Promise<ListedPipeline | undefined> {
   let wake = new AbortController();
-  const away = new Away(AWAY_MS);
+  const away = new Away(AWAY_MS, clock);
   // It only wakes: whatever it misses, or if it cannot be had now, a look finds.
   const subscription = client.on('pipeline:*', () => wake.abort()).catch(() => undefined);
   try {
@@ -84,7 +91,7 @@ async function followed(
       const isOver = signal?.aborted === true;
       if (away.trouble === undefined && (record === undefined || isEnough(record) || isOver)) return record;
       if (isOver) return undefined;
-      await pause(LOOK_MS, AbortSignal.any([wake.signal, ...(signal === undefined ? [] : [signal])]));
+      await pause(LOOK_MS, AbortSignal.any([wake.signal, ...(signal === undefined ? [] : [signal])]), clock);
     }
   } finally {
     void subscription.then((opened) => opened?.unsubscribe());

@@ -1,5 +1,6 @@
 /** The address bar: the token leaves it at once, and every view has a link of its own. */
 import { fragmentOf, type Route, routeIn, tokenIn, withFilters } from '../model/route.ts';
+import { timeText } from '../model/travel.ts';
 import { keepToken } from './api.ts';
 import type { Store } from './store.ts';
 
@@ -12,7 +13,18 @@ export class Address {
     this.#onToken = onToken;
     addEventListener('popstate', () => this.#read());
     addEventListener('hashchange', () => this.#read());
+    addEventListener('click', (event) => this.#clicked(event));
     this.#read();
+  }
+
+  #clicked(event: MouseEvent): void {
+    const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    const { past } = this.#store.snapshot;
+    if (past === undefined || !isPlain || event.defaultPrevented || !(event.target instanceof Element)) return;
+    const link = event.target.closest<HTMLAnchorElement>('a[href^="#/"]');
+    if (link === null) return;
+    event.preventDefault();
+    this.go(link.hash.slice(1));
   }
 
   #read(): void {
@@ -25,8 +37,21 @@ export class Address {
     this.#store.go(routeIn(location.hash));
   }
 
+  /** Who looks at the past stays there, from view to view. */
   go(route: Route | string): void {
-    const fragment = typeof route === 'string' ? `#${route}` : fragmentOf(route);
+    const { at } = this.#store.snapshot.route.filters;
+    const next = typeof route === 'string' ? routeIn(`#${route}`) : route;
+    this.#push(at === undefined || next.filters['at'] !== undefined ? next : withFilters(next, { at }));
+  }
+
+  /** From the past, or from now. */
+  goTo(at: number | undefined): void {
+    const text = at === undefined ? undefined : timeText(at);
+    this.#push(withFilters(this.#store.snapshot.route, { at: text }));
+  }
+
+  #push(route: Route): void {
+    const fragment = fragmentOf(route);
     if (fragment !== location.hash) history.pushState(null, '', fragment);
     this.#read();
   }

@@ -130,7 +130,9 @@ export class Connection {
     if (this.#isReading || state === undefined || link.kind !== 'live' || document.hidden) return;
     this.#isReading = true;
     try {
-      const now = this.#store.snapshot.now;
+      // While the page shows the past, the live board is kept right all the same.
+      const { past } = this.#store.snapshot;
+      const now = past === undefined ? this.#store.snapshot.now : Date.now();
       const isDue = (name: string): boolean => {
         const known = state.resources.get(name);
         return state.unread.has(name) || known === undefined || now - known.readAt > OLD_MS;

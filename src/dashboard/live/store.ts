@@ -5,6 +5,7 @@
 import { applied, refreshed, resynced } from '../model/apply.ts';
 import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
 import { HOME, type Route } from '../model/route.ts';
+import { type Past, Travel } from './travel.ts';
 import type { Happening, Resource, State } from '../model/types.ts';
 
 export interface Snapshot {
@@ -13,6 +14,8 @@ export interface Snapshot {
   /** The time by the server's clock; it stands still while the page is not live. */
   readonly now: number;
   readonly route: Route;
+  /** Set while the page shows an earlier time: `state` and `now` are of that time then. */
+  readonly past: Past | undefined;
 }
 
 const SHORTEST_PAUSE_MS = 250;
@@ -26,7 +29,8 @@ export class Store {
   #gathered: Happening[] = [];
   #drawnAt = 0;
   #isDue = false;
-  #snapshot: Snapshot = { state: undefined, link: this.#link, now: Date.now(), route: HOME };
+  #snapshot: Snapshot = { state: undefined, link: this.#link, now: Date.now(), route: HOME, past: undefined };
+  readonly travel = new Travel(this);
   readonly #listeners = new Set<() => void>();
 
   get snapshot(): Snapshot {
@@ -96,7 +100,9 @@ export class Store {
     }
     this.#drawnAt = performance.now();
     const at = this.#link.kind === 'reconnecting' ? this.#link.heardAt : Date.now();
-    this.#snapshot = { state: this.#state, link: this.#link, now: at + this.#ahead, route: this.#route };
+    const now = at + this.#ahead;
+    const live = { state: this.#state, link: this.#link, now, route: this.#route, past: undefined };
+    this.#snapshot = this.travel.seen(live);
     for (const listener of this.#listeners) listener();
   }
 

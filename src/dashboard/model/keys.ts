@@ -2,7 +2,20 @@
 import type { View } from './route.ts';
 
 export type Deed =
-  | { readonly kind: 'palette' | 'keys' | 'theme' | 'link' | 'escape' | 'next-matter' | 'open' | 'filter' | 'break' }
+  | {
+      readonly kind:
+        | 'palette'
+        | 'keys'
+        | 'theme'
+        | 'link'
+        | 'escape'
+        | 'next-matter'
+        | 'open'
+        | 'filter'
+        | 'break'
+        | 'live';
+    }
+  | { readonly kind: 'travel'; readonly by: 1 | -1; readonly minutes: boolean }
   | { readonly kind: 'row'; readonly by: 1 | -1 }
   | { readonly kind: 'go'; readonly view: View };
 
@@ -13,6 +26,7 @@ export interface Pressed {
   readonly isOnControl: boolean;
   readonly hasModifier: boolean;
   readonly isCommand: boolean;
+  readonly hasShift?: boolean;
 }
 
 export interface Read {
@@ -62,6 +76,11 @@ export function readKey(pressed: Pressed, isGoing: boolean): Read {
       return done({ kind: 'filter' });
     case 'b':
       return done({ kind: 'break' });
+    case 'l':
+      return done({ kind: 'live' });
+    case 'ArrowLeft':
+    case 'ArrowRight':
+      return done({ kind: 'travel', by: key === 'ArrowLeft' ? -1 : 1, minutes: pressed.hasShift === true });
     case 'd':
       return done({ kind: 'theme' });
     case 'y':
@@ -86,6 +105,8 @@ export const KEY_MAP: readonly (readonly [string, string])[] = [
   ['↵', 'open the row'],
   ['F', 'filter the list'],
   ['B', 'break the lock'],
+  ['← →', 'in the past: one entry back or on; with ⇧ one minute'],
+  ['L', 'back to now'],
   ['Y', 'copy the link'],
   ['D', 'dark or light'],
   ['?', 'this map'],

@@ -55,7 +55,8 @@ export function wakesOf(pipeline: Pipeline, json: unknown): readonly string[] {
     case 'person':
       return ['the answer of a person, and nothing else'];
     case 'holds':
-      return blocked.reasons.map((resource) => `${resource} becomes free for it`);
+      // A reason is the resource, and after a colon who holds it.
+      return blocked.reasons.map((reason) => `${reason.split(': ', 1)[0] ?? ''} becomes free for it`);
     case 'backoff':
       return typeof againMs === 'number' ? [`a pause of ${duration(againMs)}, then its command runs again`] : [];
     default: {

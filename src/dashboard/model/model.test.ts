@@ -3,7 +3,7 @@ import { continued, historyOf } from './history.ts';
 import { readKey } from './keys.ts';
 import { type Link, linkAfter, pauseBefore } from './link.ts';
 import { aspectOf, LONG_WAIT_MS, mattersOf, routeOf } from './needs.ts';
-import { rate, sampled, series, usualWait } from './rates.ts';
+import { figuresOf, rate, sampled, series, usualWait } from './rates.ts';
 import { boardIn } from './read.ts';
 import { fragmentOf, routeIn, tokenIn, withFilters } from './route.ts';
 import { inPlace, inSight, matching, ordered } from './rows.ts';
@@ -30,6 +30,24 @@ function lock(name: string, holders: readonly string[], waiters: readonly string
     ...more,
   };
 }
+
+describe('the five figures', () => {
+  it('count what happened to requests in the last minutes, and average the time to acquire over all of them', () => {
+    const told = (type: string, at: number): Happening => ({ type, resource: 'lock/x', holder: 'a', at, id: '1.0' });
+    const seconds = sampled(
+      [],
+      [
+        ...[told('lock:acquired', 1000), told('lock:queued', 1500), told('lock:reclaimed', 2000)],
+        ...[told('lock:acquired', 2000), told('lock:deadlock', 3000)],
+      ],
+    );
+    const waits = [{ resource: 'lock/x', at: 2000, ms: 500 }];
+    expect(figuresOf({ seconds, waits }, 4000)).toEqual({
+      ...{ acquisitions: 2, conflicts: 1, averageMs: 250, failed: 1, staleClaimed: 1 },
+    });
+    expect(figuresOf({ seconds, waits }, 1_000_000)).toMatchObject({ acquisitions: 0, averageMs: undefined });
+  });
+});
 
 describe('the stream', () => {
   it('is read in pieces of any size', () => {
@@ -278,7 +296,7 @@ describe('strange names', () => {
   it('show what cannot be seen, and turn nothing around', () => {
     expect(visible('a\u202eb\u0000\n')).toBe('a⟨202e⟩b⟨0000⟩⟨000a⟩');
     expect(visible('日本 ü')).toBe('日本 ü');
-    expect(halves('worktree/feature-backfill-2026-q4')).toEqual(['worktree/feature-back', 'fill-2026-q4']);
+    expect(halves('worktree/feature-backfill-2026-q4')).toEqual(['worktree/feature-backfill', '-2026-q4']);
     expect(halves('short')).toEqual(['short', '']);
     expect(shortened('x'.repeat(100), 10)).toBe('xxxxxxxxxx… (90 more)');
     expect(halves('y'.repeat(65_536)).join('').length).toBeLessThan(500);

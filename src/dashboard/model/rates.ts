@@ -12,7 +12,8 @@ export function sampled(seconds: readonly Second[], events: readonly Happening[]
     const last = next.at(-1);
     const isGrant = type === 'lock:acquired' || type === 'semaphore:acquired' || type === 'task:claimed';
     const isRefusal = type.endsWith(':deadlock') || type.endsWith(':forced') || type === 'task:failed';
-    const counted = { events: 1, grants: isGrant ? 1 : 0, refusals: isRefusal ? 1 : 0 };
+    const [conflicts, reclaims] = [type.endsWith(':queued') ? 1 : 0, type.endsWith(':reclaimed') ? 1 : 0];
+    const counted = { events: 1, grants: isGrant ? 1 : 0, refusals: isRefusal ? 1 : 0, conflicts, reclaims };
     if (last === undefined || second > last.at) next.push({ at: second, ...counted });
     else {
       next[next.length - 1] = {
@@ -20,6 +21,8 @@ export function sampled(seconds: readonly Second[], events: readonly Happening[]
         events: last.events + 1,
         grants: last.grants + counted.grants,
         refusals: last.refusals + counted.refusals,
+        conflicts: last.conflicts + conflicts,
+        reclaims: last.reclaims + reclaims,
       };
     }
   }
@@ -66,6 +69,28 @@ export function quantiles(samples: readonly Sample[], now: number, parts = 24): 
 export function recentQuantile(samples: readonly Sample[], now: number, part = 0.95): number | undefined {
   const recent = samples.filter(({ at }) => at > now - REMEMBERED_SECONDS * 1000).map(({ ms }) => ms);
   return quantile(recent, part);
+}
+
+/** The five figures of a fleet, over the remembered time. */
+export interface Figures {
+  readonly acquisitions: number;
+  readonly conflicts: number;
+  /** From request to grant, of those granted at once too; undefined without a grant. */
+  readonly averageMs: number | undefined;
+  readonly failed: number;
+  readonly staleClaimed: number;
+}
+
+export function figuresOf({ seconds, waits }: Pick<State, 'seconds' | 'waits'>, now: number): Figures {
+  const from = now - REMEMBERED_SECONDS * 1000;
+  const sum = (what: 'grants' | 'conflicts' | 'refusals' | 'reclaims'): number =>
+    seconds.reduce((all, second) => (second.at > from ? all + second[what] : all), 0);
+  const waited = waits.reduce((all, { at, ms }) => (at > from ? all + ms : all), 0);
+  const acquisitions = sum('grants');
+  return {
+    ...{ acquisitions, conflicts: sum('conflicts'), failed: sum('refusals'), staleClaimed: sum('reclaims') },
+    averageMs: acquisitions === 0 ? undefined : waited / acquisitions,
+  };
 }
 
 /** The usual wait for a resource: of its own waits if there were some, else of all. */

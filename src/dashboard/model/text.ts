@@ -16,9 +16,9 @@ export function shortened(text: string, most: number): string {
 }
 
 /** A name loses its middle, never its end: both halves, of which the first may be cut short. */
-export function halves(name: string, keep = 12): readonly [string, string] {
+export function halves(name: string, keep = 8): readonly [string, string] {
   const shown = visible(name.length > 400 ? `${name.slice(0, 200)}…${name.slice(-100)}` : name);
   const characters = [...shown];
-  if (characters.length <= keep + 8) return [shown, ''];
+  if (characters.length <= keep + 6) return [shown, ''];
   return [characters.slice(0, -keep).join(''), characters.slice(-keep).join('')];
 }

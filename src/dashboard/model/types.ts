@@ -174,6 +174,10 @@ export interface Second {
   readonly events: number;
   readonly grants: number;
   readonly refusals: number;
+  /** Requests that had to wait, because somebody else had it. */
+  readonly conflicts: number;
+  /** Stale holds that the next one got. */
+  readonly reclaims: number;
 }
 
 export interface State {

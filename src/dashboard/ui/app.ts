@@ -88,7 +88,8 @@ export function useSnapshot(): Snapshot {
 const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
 
 /** Why the own token may not do something that needs this role; undefined if it may. */
-export function whyNot({ state, link }: Snapshot, needed: Role): string | undefined {
+export function whyNot({ state, link, past }: Snapshot, needed: Role): string | undefined {
+  if (past !== undefined) return 'You look at the past';
   if (link.kind !== 'live') return 'The page is not live';
   const role = state?.token.role ?? 'viewer';
   if (RANKS.indexOf(role) >= RANKS.indexOf(needed)) return undefined;

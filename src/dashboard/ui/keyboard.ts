@@ -1,6 +1,7 @@
 /** Carries out what keys mean. */
 import { type Deed, readKey } from '../model/keys.ts';
 import { HOME } from '../model/route.ts';
+import { timeText } from '../model/travel.ts';
 import { address, copy, currentOverlay, show, store, whyNot } from './app.ts';
 import { toggleTheme } from './shell.tsx';
 
@@ -16,6 +17,7 @@ export function listenToKeys(): void {
       isOnControl: target?.closest('a, button') !== null && target !== null,
       hasModifier: event.altKey,
       isCommand: event.metaKey || event.ctrlKey,
+      hasShift: event.shiftKey,
     };
     const { deed, isGoing: goes } = readKey(pressed, isGoing);
     isGoing = goes;
@@ -54,11 +56,26 @@ function carryOut(deed: Deed): boolean {
       return focusOn(document.querySelector<HTMLElement>('[data-filter]'));
     case 'break':
       return askToBreak();
+    case 'live':
+      return store.snapshot.past === undefined ? false : (address.goTo(undefined), true);
+    case 'travel':
+      return travel(deed.by, deed.minutes);
     case 'next-matter':
       return nextMatter();
     case 'escape':
       return escape();
   }
+}
+
+const MINUTE_MS = 60_000;
+
+/** Only in the past: elsewhere the arrows belong to what has the focus. */
+function travel(by: 1 | -1, minutes: boolean): boolean {
+  const { past } = store.snapshot;
+  if (past === undefined) return false;
+  const to = minutes ? past.at + by * MINUTE_MS : store.travel.stepFrom(past.at, by);
+  if (to !== undefined) address.filter({ at: timeText(to) });
+  return true;
 }
 
 function escape(): boolean {

@@ -8,6 +8,7 @@ import { store } from './app.ts';
 const HOUR_MS = 3_600_000;
 
 export function usePast(state: State | undefined, resource: string, now: number): readonly Happening[] {
+  const { past: look } = store.snapshot;
   const kept = useRef<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   if (kept.current.of !== resource) kept.current = { of: resource, events: [] };
   // The stream's own list is of everything, and soon has other things in it.
@@ -25,5 +26,5 @@ export function usePast(state: State | undefined, resource: string, now: number)
     );
     return () => over.abort();
   }, [resource]);
-  return kept.current.events;
+  return look === undefined ? kept.current.events : store.travel.eventsOf(resource, look.at);
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import { object } from '../model/read.ts';
+import { store } from './app.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -17,5 +18,6 @@ export function useRead(path: string, changed: string): Json | undefined {
     );
     return () => over.abort();
   }, [path, changed]);
-  return found?.path === path ? found.json : undefined;
+  // What is read is of now.
+  return found?.path === path && store.snapshot.past === undefined ? found.json : undefined;
 }

@@ -8,6 +8,7 @@ import { countsOf } from '../model/rows.ts';
 import { clock, count, duration } from '../model/time.ts';
 import { connection, currentTheme, matters, saidLast, setTheme, show, store } from './app.ts';
 import { CommandLine } from './parts.tsx';
+import { PastStrip } from './past-strip.tsx';
 import { Brand, SignalSign } from './signs.tsx';
 
 interface Station {
@@ -123,7 +124,15 @@ export function toggleTheme(): void {
   store.draw();
 }
 
-function LiveChip({ snapshot: { state, link, now } }: { snapshot: Snapshot }): JSX.Element {
+function LiveChip({ snapshot: { state, link, now, past } }: { snapshot: Snapshot }): JSX.Element {
+  if (past !== undefined) {
+    return (
+      <span class="chip">
+        <SignalSign is="unknown" size={14} label="" />
+        <b class="num">at {clock(past.at)}</b>
+      </span>
+    );
+  }
   if (link.kind === 'live' && state !== undefined) {
     const perSecond = rate(state.seconds, 'events', now);
     return (
@@ -149,7 +158,9 @@ function LiveChip({ snapshot: { state, link, now } }: { snapshot: Snapshot }): J
   );
 }
 
-function Strip({ snapshot: { link, state } }: { snapshot: Snapshot }): JSX.Element | null {
+function Strip({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
+  const { link, state, past } = snapshot;
+  if (past !== undefined && link.kind !== 'refused') return <PastStrip past={past} />;
   if (link.kind === 'reconnecting') {
     return (
       <div class="strip waits">

@@ -125,19 +125,22 @@ export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string 
   if (of === undefined) return <Blank />;
   const one = of.locks.find(({ issue }) => String(issue) === name);
   const repository = of.repository ?? '';
-  const word = one === undefined ? 'Free' : one.isStale ? 'Held, not renewed in time' : 'Held';
+  const isKnown = of.asOf !== null;
+  const word =
+    one === undefined ? (isKnown ? 'Free' : 'Not known') : one.isStale ? 'Held, not renewed in time' : 'Held';
+  const sign = one === undefined ? (isKnown ? 'clear' : 'unknown') : one.isStale ? 'caution' : 'held';
   return (
     <>
       <div class="head">
-        <SignalSign is={one === undefined ? 'clear' : one.isStale ? 'caution' : 'held'} size={22} label="" />
+        <SignalSign is={sign} size={22} label="" />
         <div class="grow">
           <h1>
             <Name of={name} kind="github" />
           </h1>
           <div class="under">
             <span class={one?.isStale === true ? 'amber strong' : ''}>{word}</span>
-            <span class="faint">·</span>
-            <AsOf of={of} />
+            {of.repository !== null && <span class="faint">·</span>}
+            {of.repository !== null && <AsOf of={of} />}
           </div>
         </div>
         <div class="deeds">

@@ -44,7 +44,8 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   if (state === undefined) return <Blank />;
   const { all, held, queued, lost } = countsOf(state, 'lock');
   const isFiltered = q !== '' || is !== '';
-  const follows = github !== undefined && github.repository !== null;
+  // The record does not tell of locks on GitHub.
+  const follows = github !== undefined && github.repository !== null && snapshot.past === undefined;
   const isOnlyGitHub = follows && (where === 'github' || all === 0);
   return (
     <>

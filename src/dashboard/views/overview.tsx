@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { type Matter, routeOf } from '../model/needs.ts';
-import { quantiles, rate, recentQuantile, series } from '../model/rates.ts';
+import { figuresOf, quantiles, rate, recentQuantile, series } from '../model/rates.ts';
 import { countsOf, matching } from '../model/rows.ts';
 import { count, plural, span } from '../model/time.ts';
 import type { Pipeline, Resource, State } from '../model/types.ts';
@@ -184,7 +184,14 @@ function Figure(props: {
   );
 }
 
-export function Traffic({ state, now }: { state: State; now: number }): JSX.Element {
+interface TrafficProps {
+  readonly state: State;
+  readonly now: number;
+  /** With what became of requests. */
+  readonly isWhole?: boolean;
+}
+
+export function Traffic({ state, now, isWhole = false }: TrafficProps): JSX.Element {
   const { seconds, waits, held } = state;
   const time = (ms: number | undefined): readonly [string, string] => {
     if (ms === undefined) return ['–', ''];
@@ -211,7 +218,30 @@ export function Traffic({ state, now }: { state: State; now: number }): JSX.Elem
         <Figure label="Wait, p95" value={wait} unit={waitUnit} of={quantiles(waits, now)} />
         <Figure label="Hold, p95" value={hold} unit={holdUnit} of={quantiles(held, now)} />
       </div>
+      {isWhole && <FiveFigures state={state} now={now} />}
     </Panel>
+  );
+}
+
+/** What happened to requests, of the whole fleet: as `getMetrics` counts it for one process. */
+function FiveFigures({ state, now }: { state: State; now: number }): JSX.Element {
+  const { acquisitions, conflicts, averageMs, failed, staleClaimed } = figuresOf(state, now);
+  const figures: readonly (readonly [string, string])[] = [
+    ['Acquired', count(acquisitions)],
+    ['Had to wait', count(conflicts)],
+    ['Time to acquire, mean', averageMs === undefined ? '–' : span(averageMs)],
+    ['Failed', count(failed)],
+    ['Stale holds claimed', count(staleClaimed)],
+  ];
+  return (
+    <dl class="facts inside five">
+      {figures.map(([what, is]) => [
+        <dt key={what}>{what}</dt>,
+        <dd key={`${what} is`} class="num right">
+          {is}
+        </dd>,
+      ])}
+    </dl>
   );
 }
 

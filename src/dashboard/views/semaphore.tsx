@@ -17,6 +17,8 @@ import { usedOf } from './semaphores.tsx';
 /** Above so many slots the strip becomes a grid of small cells. */
 const MOST_IN_STRIP = 64;
 const MOST_IN_GRID = 4_096;
+/** Up to so many slots, one is wide enough for a name. */
+const FEW_SLOTS = 8;
 
 export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
   const { state, now } = snapshot;
@@ -37,7 +39,7 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
           </span>
         }
         wanted={` for ${plural(wanted, 'slot')}`}
-        then={of.isDrained && <span class="amber strong">· drained, nothing new is granted</span>}
+        then={of.isDrained && <span class="amber strong">· drained</span>}
         breaks={{ label: 'Break…', nobody: 'Nobody holds slots' }}
       >
         <Deed
@@ -68,13 +70,18 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
         <Panel
           class="w5 tall"
           title="Queue"
-          aside={of.waiting.length === 0 ? 'empty' : `${count(Math.max(0, of.capacity - used))} free`}
+          aside={of.waiting.length === 0 ? 'empty' : of.isDrained ? 'drained' : `${count(freeIn(of))} free`}
         >
           <Waiting of={of} />
         </Panel>
       </div>
     </>
   );
+}
+
+/** Of a drained one nothing can be had. */
+function freeIn(of: Resource): number {
+  return of.isDrained ? 0 : Math.max(0, of.capacity - usedOf(of));
 }
 
 function resizing(of: Resource): AskedDeed {
@@ -169,7 +176,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
           if (hold === undefined || place === undefined) {
             return (
               <span class="slot free" key={first} style={{ gridColumn: `${first + 1} / span ${length}` }}>
-                {length === 1 && of.capacity > 24 ? '' : 'free'}
+                {length === 1 && of.capacity > 24 ? '' : of.isDrained ? 'drained' : 'free'}
               </span>
             );
           }
@@ -183,7 +190,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
             >
               <span class="line">
                 <b class={`letter ${isLost ? 'lost' : ''}`}>{letterOf(place)}</b>
-                {length > 1 && (
+                {(length > 1 || of.capacity <= FEW_SLOTS) && (
                   <span class="cut middling">
                     <Name of={hold.holder} />
                   </span>
@@ -271,7 +278,7 @@ function Holders({ of, now }: { of: Resource; now: number }): JSX.Element {
 
 function Waiting({ of }: { of: Resource }): JSX.Element {
   if (of.waiting.length === 0) return <p class="inside soft">Nobody stands at the signal.</p>;
-  const free = Math.max(0, of.capacity - usedOf(of));
+  const free = freeIn(of);
   return (
     <>
       {of.waiting.slice(0, 100).map((waiter, place) => (

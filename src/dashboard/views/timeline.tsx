@@ -24,6 +24,7 @@ import { FilterField, ListHead } from '../ui/list-parts.tsx';
 import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
+import { LookBack } from './look-back.tsx';
 import { Blank, Traffic } from './overview.tsx';
 
 const KINDS: readonly (readonly [string, string])[] = [
@@ -40,10 +41,11 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const isNarrow = useNarrow();
   const past = useAnswer('/v1/history');
   const { resource = '', holder = '', kind = '' } = route.filters;
-  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}`;
+  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}\n${snapshot.past?.at}\n${snapshot.past?.is}`;
   const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
   if (state === undefined) return <Blank />;
-  const older = items(object(past)['events']) as readonly Happening[];
+  // What the store remembers may be later than the time that is shown.
+  const older = snapshot.past === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
   // Rows stay where they are while somebody reads them.
   const isRead =
@@ -61,6 +63,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   return (
     <>
       <ListHead title="Timeline">the newest first, at most 500</ListHead>
+      <LookBack snapshot={snapshot} />
       <div class="tools">
         <FilterField by="resource" hint="Resource (F)" name="resource" now={resource} />
         <FilterField by="holder" hint="Holder" name="holder" now={holder} isFirst={false} />
@@ -107,7 +110,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             ))}
         </Panel>
         <div class="w4 stack">
-          <Traffic state={state} now={now} />
+          <Traffic state={state} now={now} isWhole />
           <Record now={now} />
         </div>
       </div>

@@ -5,7 +5,7 @@ import { appendFileSync } from 'node:fs';
 import { open } from 'signalbox';
 
 const [url = '', ttlMs = '', log = ''] = process.argv.slice(2);
-const box = await open(url, { sessionTtlMs: Number(ttlMs), maintains: false });
+const box = await open(url, { sessionTtlMs: Number(ttlMs), requestTimeoutMs: 60_000, maintains: false });
 /** @type {Map<string, import('signalbox').LockHold>} */
 const holds = new Map();
 const say = (/** @type {object} */ what) => process.send?.(what);

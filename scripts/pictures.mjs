@@ -1,0 +1,150 @@
+// @ts-check
+// npm run pictures: every view of the dashboard in a real browser, in both themes and at both widths, with nothing, a little and
+// much in it, as files to be looked at; and the few of them that the documentation shows.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensure, root } from './ensure.mjs';
+import { fillWithLittle, fillWithMuch, keepBusy } from './pictures/fill.mjs';
+import { smaller } from './pictures/palette.mjs';
+import { startServer } from './serving.mjs';
+import { argumentsFor } from './usage.mjs';
+
+const AMOUNTS = /** @type {const} */ (['nothing', 'little', 'much']);
+const args = argumentsFor(
+  `Usage: npm run pictures -- [nothing|little|much …] [--all DIRECTORY]
+
+Writes the pictures of docs/pictures anew. With --all, every view, in both themes and at both widths, to a directory.
+
+Example: npm run pictures -- --all /tmp/pictures little`,
+  (argument) => argument === '--all' || !argument.startsWith('--'),
+);
+const place = args.indexOf('--all');
+const everything = place < 0 ? undefined : args[place + 1];
+const wanted = AMOUNTS.filter((amount) => args.includes(amount));
+
+/** View, path, and which amounts it is worth looking at with. */
+const VIEWS = /** @type {readonly (readonly [string, string, readonly string[]])[]} */ ([
+  ['locks', '/locks', AMOUNTS],
+  ['lock', '/locks/main-branch', ['little']],
+  ['github', '/github/42', ['nothing']],
+  ['semaphores', '/semaphores', AMOUNTS],
+  ['semaphore', '/semaphores/gpu', ['little']],
+  ['drained', '/semaphores/staging', ['little']],
+  ['tasks', '/tasks', AMOUNTS],
+  ['task', '/tasks/lint-web', ['little']],
+  ['pipelines', '/pipelines', AMOUNTS],
+  ['pipeline', '/pipelines/release-41', ['little']],
+  ['members', '/members', AMOUNTS],
+  ['member', '/members/builder-1', ['little']],
+  ['timeline', '/timeline', AMOUNTS],
+  ['past', '/timeline?at=THEN', ['little']],
+  // Last: what is stuck for half a minute needs somebody.
+  ['overview', '/overview', AMOUNTS],
+]);
+const WIDE = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+
+/** The pictures of the documentation: file, view, theme, width. */
+const KEPT = /** @type {const} */ ([
+  ['overview-dark', 'overview', 'dark', 'wide'],
+  ['overview-light', 'overview', 'light', 'wide'],
+  ['lock-light', 'lock', 'light', 'wide'],
+  ['semaphore-light', 'semaphore', 'light', 'wide'],
+  ['tasks-dark', 'tasks', 'dark', 'wide'],
+  ['pipeline-dark', 'pipeline', 'dark', 'wide'],
+  ['members-light', 'members', 'light', 'wide'],
+  ['past-dark', 'past', 'dark', 'wide'],
+  ['phone', 'overview', 'dark', 'phone'],
+]);
+
+ensure();
+const { chromium } = await import('playwright-core');
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+try {
+  for (const amount of everything === undefined
+    ? /** @type {const} */ (['little'])
+    : wanted.length > 0
+      ? wanted
+      : AMOUNTS) {
+    await pictureAll(amount);
+  }
+} finally {
+  await browser.close();
+}
+
+/** @param {'nothing' | 'little' | 'much'} amount */
+async function pictureAll(amount) {
+  const directory = mkdtempSync(join(tmpdir(), 'signalbox-pictures-'));
+  const store = `file:${join(directory, 'store')}`;
+  /** @type {(() => Promise<void>)[]} */
+  const closing = [];
+  const served = await startServer({ store: `${store}?witness=on`, port: 0 });
+  try {
+    const { open } = await import(join(root, 'dist', 'index.js'));
+    const box = await open(store);
+    closing.push(() => box.close());
+    const then = amount === 'little' ? await fillWithLittle(box) : undefined;
+    if (amount === 'much') await fillWithMuch(box);
+    if (amount !== 'nothing') closing.unshift(keepBusy(box));
+    for (const [view, path, amounts] of VIEWS.filter(([, , worth]) => worth.includes(amount))) {
+      for (const theme of /** @type {const} */ (['dark', 'light'])) {
+        for (const [width, viewport] of /** @type {const} */ ([
+          ['wide', WIDE],
+          ['phone', PHONE],
+        ])) {
+          const kept = KEPT.find(
+            ([, of, is, at]) => of === view && is === theme && at === width && amounts.includes('little'),
+          );
+          if (everything === undefined && kept === undefined) continue;
+          const at = path.replace('THEN', new Date(then ?? 0).toISOString());
+          const page = await shown(served, at, theme, viewport);
+          const file =
+            everything === undefined
+              ? join(root, 'docs', 'pictures', `${kept?.[0]}.png`)
+              : join(everything, `${view}-${amount}-${theme}-${width}.png`);
+          if (everything !== undefined) mkdirSync(everything, { recursive: true });
+          writeFileSync(file, await smaller(page, await page.screenshot()));
+          await page.context().close();
+        }
+      }
+    }
+  } finally {
+    for (const close of closing) await close();
+    served.child.kill();
+    await served.ended;
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/**
+ * @param {import('./serving.mjs').Served} served
+ * @param {string} path
+ * @param {'dark' | 'light'} theme
+ * @param {{ width: number, height: number }} viewport
+ */
+async function shown(served, path, theme, viewport) {
+  const context = await browser.newContext({ viewport, colorScheme: theme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  // The machine on which the pictures are taken is nobody's business.
+  await page.route(/\/v1\/(board|resources|history|locks|semaphores|tasks|pipelines|witness)/, async (route) => {
+    const answer = await route.fetch().catch(() => undefined);
+    // The page was closed meanwhile.
+    if (answer === undefined || page.isClosed()) return;
+    const text = (await answer.text().catch(() => ''))
+      .replaceAll(JSON.stringify(process.cwd()).slice(1, -1), '/srv/shop')
+      .replaceAll(`"${hostname()}"`, '"build-3"')
+      .replaceAll(`:${hostname()}:`, ':build-3:')
+      .replaceAll('"user":"root"', '"user":"ada"');
+    await route.fulfill({ response: answer, body: text }).catch(() => undefined);
+  });
+  await page.goto(`${served.link}&view=${encodeURIComponent(path)}`);
+  await page
+    .locator(path.includes('at=') ? '.strip.past' : '.chip b:text-is("live")')
+    .first()
+    .waitFor();
+  // What a view reads for itself comes after the board.
+  await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
+  return page;
+}

@@ -1,0 +1,135 @@
+// @ts-check
+// What the pictures of the dashboard show: a small fleet at work, and a large one.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** @typedef {import('../../dist/index.js').Signalbox} Box */
+
+const BOOK = {
+  name: 'release',
+  phases: [
+    { name: 'build', run: 'true', idempotent: true },
+    { name: 'test', run: 'true', idempotent: true },
+    { name: 'migrate', run: 'true', holds: { locks: ['staging-db'] } },
+    { name: 'canary', run: 'true', pre: { condition: { lockFree: 'deploy/eu-west' } } },
+    { name: 'ship', run: 'true' },
+  ],
+};
+
+/**
+ * Resolves with a time at which something else was held.
+ *
+ * @param {Box} box
+ */
+export async function fillWithLittle(box) {
+  for (const id of ['builder-1', 'builder-2', 'planner', 'agent-3', 'agent-7']) {
+    await box.members.join(id, { host: `${id}.fleet`, role: id.split('-')[0] ?? '' });
+  }
+  const main = box.lock('main-branch');
+  for (const holder of ['agent:3', 'agent:7', 'worker:ci-3']) {
+    await main.run(() => sleep(400), { holder, reason: 'rebase and push' });
+  }
+  const early = await box.lock('release-notes').acquire({ holder: 'agent:3', reason: 'writing 0.9' });
+  await box.semaphore('gpu', { capacity: 8 }).run(() => sleep(300), { holder: 'job:train-6', weight: 6 });
+  const then = Date.now();
+  await sleep(1100);
+  await early.release();
+
+  await main.acquire({ holder: 'agent:7', reason: 'rebase on main', metadata: { branch: 'fix/login', commits: 4 } });
+  for (const holder of ['pipeline:release-41', 'worker:ci-3', 'agent:12']) void quietly(main.acquire({ holder }));
+  for (const [name, holder] of [
+    ['deploy/eu-west', 'pipeline:release-41'],
+    ['staging-db', 'worker:ci-5'],
+    ['schema-migrations', 'agent:12'],
+    ['docs', 'agent:3'],
+  ]) {
+    await box.lock(name ?? '').acquire({ holder: holder ?? '', mode: name === 'docs' ? 'shared' : 'exclusive' });
+  }
+  await box.lock('docs').acquire({ holder: 'agent:9', mode: 'shared' });
+  void quietly(box.lock('staging-db').acquire({ holder: 'agent:12' }));
+  const gpu = box.semaphore('gpu');
+  await gpu.acquire({ holder: 'job:train-7', weight: 4, reason: 'nightly' });
+  await gpu.acquire({ holder: 'job:eval', weight: 2 });
+  await gpu.acquire({ holder: 'job:notebook', weight: 1 });
+  void quietly(gpu.acquire({ holder: 'job:train-8', weight: 4 }));
+  void quietly(gpu.acquire({ holder: 'job:small', weight: 1 }));
+  await box.semaphore('api-quota', { capacity: 20 }).acquire({ holder: 'crawler:1', weight: 9 });
+  const staging = box.semaphore('staging', { capacity: 3 });
+  await staging.acquire({ holder: 'worker:ci-1' });
+  await staging.drain({ holder: 'user:ada', reason: 'the database moves to the new cluster' });
+  void quietly(staging.acquire({ holder: 'worker:ci-9' }));
+
+  await box.tasks.publish('lint-web', { files: 214 }, { capabilities: ['node'], by: 'planner' });
+  await box.tasks.publish('build-web', { target: 'web' }, { capabilities: ['node'], dependsOn: ['lint-web'] });
+  await box.tasks.publish('build-api', { target: 'api' }, { capabilities: ['rust'], priority: 5 });
+  await box.tasks.publish('docs-site', {}, {});
+  await box.tasks.publish('flaky-e2e', {}, {});
+  await box.tasks.publish('thumbnails', {}, {});
+  await box.tasks.claim('lint-web', { holder: 'builder-1', capabilities: ['node'] });
+  await box.tasks.claim('build-api', { holder: 'builder-2', capabilities: ['rust'] });
+  await (await box.tasks.claim('docs-site', { holder: 'agent:3' })).complete({ pages: 61 });
+  await (await box.tasks.claim('flaky-e2e', { holder: 'builder-1' })).fail('timeout in checkout.spec.ts');
+
+  await box.pipelines
+    .run({ ...BOOK, phases: BOOK.phases.slice(0, 3) }, { id: 'release-40', waits: false })
+    .catch(() => undefined);
+  await box.pipelines.run(BOOK, { id: 'release-41', waits: false }).catch(() => undefined);
+  await box.pipelines.start(BOOK, { id: 'release-42' });
+  return then;
+}
+
+/** @param {Box} box */
+export async function fillWithMuch(box) {
+  const parts = ['billing', 'search', 'media', 'web', 'api', 'docs', 'infra', 'mobile'];
+  const part = (/** @type {number} */ place) => parts[place % parts.length] ?? '';
+  for (let place = 0; place < 1500; place += 50) {
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, more) => {
+        const one = place + more;
+        const lock = box.lock(`${part(one)}/${(one * 7919) % 1009}/${one}`);
+        const hold = await lock.acquire({ holder: `agent:${one % 97}` });
+        if (one % 3 === 0) await hold.release();
+        else if (one % 17 === 0)
+          for (let wait = 0; wait < one % 7; wait++) void quietly(lock.acquire({ holder: `ci:${wait}` }));
+      }),
+    );
+  }
+  for (let place = 0; place < 40; place++) {
+    const pool = box.semaphore(`${part(place)}-pool-${place}`, { capacity: 4 + ((place * 13) % 90) });
+    for (let holder = 0; holder < 1 + (place % 5); holder++) await pool.acquire({ holder: `job:${place}-${holder}` });
+  }
+  for (let place = 0; place < 300; place++) {
+    const id = `${part(place)}-${place}`;
+    await box.tasks.publish(id, {}, { priority: place % 3 });
+    if (place % 4 === 0) continue;
+    const claim = await box.tasks.claim(id, { holder: `builder-${place % 20}` });
+    if (place % 4 === 1) await claim.complete();
+    else if (place % 12 === 2) await claim.fail('out of memory');
+  }
+  for (let place = 0; place < 25; place++) await box.pipelines.start(BOOK, { id: `release-${place}` });
+  for (let place = 0; place < 70; place++) await box.members.join(`worker-${place}`, { host: `node-${place % 9}` });
+}
+
+/**
+ * Two that take turns, so that the figures move. Answers what ends it.
+ *
+ * @param {Box} box
+ */
+export function keepBusy(box) {
+  let isOver = false;
+  const turns = ['agent:4', 'agent:5'].map(async (holder) => {
+    while (!isOver) {
+      await box.lock('merge-queue').run(() => sleep(250 + Math.random() * 400), { holder, reason: 'merge' });
+      await sleep(300);
+    }
+  });
+  return async () => {
+    isOver = true;
+    await Promise.allSettled(turns);
+  };
+}
+
+/** What is still waited for when the store is closed. */
+function quietly(/** @type {Promise<unknown>} */ waiting) {
+  return waiting.catch(() => undefined);
+}

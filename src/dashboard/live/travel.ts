@@ -1,0 +1,133 @@
+/**
+ * Looks back: reads the record of the witness once, in pages, and shows the board at the time in the address. What was read
+ * serves every time up to then, so that moving through it asks for nothing more.
+ */
+import { items, object } from '../model/read.ts';
+import {
+  boardAt,
+  entriesIn,
+  firstAfter,
+  type RecordedEntry,
+  timeIn,
+  travelled,
+  type Travelled,
+} from '../model/travel.ts';
+import type { Happening, State } from '../model/types.ts';
+import { get } from './api.ts';
+import type { Snapshot, Store } from './store.ts';
+
+const PAGE = 1_000;
+/** What is more is not read: the browser has to keep it all. */
+const MOST_PAGES = 100;
+
+/** A look at the past, and what it rests on. */
+export interface Past {
+  readonly at: number;
+  /** `off`: the store keeps no record. */
+  readonly is: 'reading' | 'ready' | 'off' | 'failed';
+  readonly why: string;
+  readonly read: number;
+  /** There was more than is read. */
+  readonly isCut: boolean;
+  readonly begins: number | undefined;
+  readonly trimmed: number;
+}
+
+interface Reading {
+  readonly is: Past['is'];
+  readonly why: string;
+  readonly read: number;
+  readonly isCut: boolean;
+  /** Up to when everything was read. */
+  readonly until: number;
+  readonly record: Travelled;
+}
+
+const NOTHING: Reading = { is: 'reading', why: '', read: 0, isCut: false, until: 0, record: travelled([]) };
+
+export class Travel {
+  readonly #store: Store;
+  #reading: Reading = NOTHING;
+  #over: AbortController | undefined;
+  #board: { readonly of: Reading; readonly at: number; readonly state: State } | undefined;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** The snapshot of the time in the address; the live one if there is none. */
+  seen(live: Snapshot): Snapshot {
+    const asked = timeIn(live.route.filters['at']);
+    if (asked === undefined || live.state === undefined) {
+      this.#leave();
+      return live;
+    }
+    const at = Math.min(asked, live.now);
+    if (this.#over === undefined || (this.#reading.is === 'ready' && at > this.#reading.until)) this.#read(live.now);
+    const { is, why, read, isCut, record } = this.#reading;
+    if (this.#board?.of !== this.#reading || this.#board.at !== at) {
+      this.#board = { of: this.#reading, at, state: boardAt(record, at, live.state) };
+    }
+    const past: Past = { at, is, why, read, isCut, begins: record.begins, trimmed: record.trimmed.length };
+    return { ...live, state: this.#board.state, now: at, past };
+  }
+
+  /** The events of one resource up to a time. */
+  eventsOf(resource: string, at: number): readonly Happening[] {
+    const { events } = this.#reading.record;
+    return events.slice(0, firstAfter(events, at)).filter((event) => event.resource === resource);
+  }
+
+  /** The time of the next entry, or of the one before. */
+  stepFrom(at: number, by: 1 | -1): number | undefined {
+    const { events } = this.#reading.record;
+    const place = firstAfter(events, at);
+    if (by > 0) return events[place]?.at;
+    return events.slice(0, place).findLast((event) => event.at < at)?.at;
+  }
+
+  #leave(): void {
+    this.#over?.abort();
+    this.#over = undefined;
+    this.#board = undefined;
+    this.#reading = NOTHING;
+  }
+
+  #read(until: number): void {
+    this.#over?.abort();
+    const over = new AbortController();
+    this.#over = over;
+    // What is shown meanwhile stays.
+    this.#reading = { ...this.#reading, until };
+    this.#readAll(until, over.signal).catch((error: unknown) => {
+      if (over.signal.aborted) return;
+      this.#is({ is: 'failed', why: error instanceof Error ? error.message : String(error) });
+    });
+  }
+
+  #is(change: Partial<Reading>): void {
+    this.#reading = { ...this.#reading, ...change };
+    this.#store.draw();
+  }
+
+  async #readAll(until: number, signal: AbortSignal): Promise<void> {
+    const { isOn } = object(await get('/v1/witness', signal));
+    if (isOn !== true) return this.#is({ is: 'off' });
+    const entries: RecordedEntry[] = [];
+    let after: string | undefined;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const from = after === undefined ? '' : `&after=${encodeURIComponent(after)}`;
+      const answer = object(await get(`/v1/witness/entries?limit=${PAGE}${from}`, signal));
+      entries.push(...entriesIn(answer));
+      const { next } = answer;
+      if (typeof next !== 'string' || items(answer['entries']).length === 0) {
+        after = undefined;
+        break;
+      }
+      after = next;
+      this.#is({ read: entries.length });
+    }
+    const isCut = after !== undefined;
+    this.#is({ is: 'ready', why: '', read: entries.length, isCut, until, record: travelled(entries) });
+  }
+}

@@ -1,0 +1,44 @@
+/** Says that the page shows an earlier time, what that rests on, and what the record cannot tell. */
+import type { JSX } from 'preact';
+import type { Past } from '../live/travel.ts';
+import { clock, count, duration, exact, plural } from '../model/time.ts';
+import { address } from './app.ts';
+import { SignalSign } from './signs.tsx';
+
+export function PastStrip({ past }: { past: Past }): JSX.Element {
+  return (
+    <div class="strip past">
+      <SignalSign is="unknown" label="" />
+      <span class="grow">
+        <b class="strong num" title={exact(past.at)}>
+          You look at {clock(past.at)}
+        </b>
+        , {duration(Date.now() - past.at)} ago. {restsOn(past)}
+      </span>
+      <button type="button" class="button small" onClick={() => address.goTo(undefined)}>
+        Back to now <kbd>L</kbd>
+      </button>
+    </div>
+  );
+}
+
+/** What is not told is said before what is. */
+export function restsOn({ is, why, at, read, isCut, begins, trimmed }: Past): string {
+  switch (is) {
+    case 'off':
+      return 'The witness of this store is off, so nobody recorded what was then.';
+    case 'failed':
+      return `The record could not be read: ${why}.`;
+    case 'reading':
+      return `Reading the record: ${plural(read, 'entry', 'entries')} so far.`;
+    case 'ready': {
+      const lacks = [
+        begins === undefined ? 'The record is empty.' : '',
+        begins !== undefined && at < begins ? `The record begins later, at ${clock(begins)}.` : '',
+        isCut ? `Only the first ${count(read)} entries were read, so other resources are missing.` : '',
+        trimmed > 0 ? `${plural(trimmed, 'resource')} had older entries, which were trimmed.` : '',
+      ].filter((one) => one !== '');
+      return [...lacks, 'Rebuilt from the record, without who gave up waiting; nothing can be changed.'].join(' ');
+    }
+  }
+}
