@@ -20,7 +20,7 @@ import { iterated } from '../subscriber-iterator.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { said } from '../write/witnessed.ts';
-import { sendWitnessed } from '../write/write-once.ts';
+import { sendWitnessed, unlessStopped } from '../write/write-once.ts';
 import { entriesIn, entryIn, pairsIn } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
 import { configureRetention, RETENTION, retentionOf, trim, type WitnessRetention } from './retention.ts';
@@ -156,10 +156,14 @@ export class WitnessLog {
     /** What came after the last one that was delivered, and is still there. */
     const missed = async function* (): AsyncGenerator<WitnessEntry, void> {
       const since = seen;
-      const found: KeyValue[] = [];
-      for await (const pair of pairsIn(runtime, range)) if (pair.modRevision > since) found.push(pair);
-      found.sort((one, other) => one.modRevision - other.modRevision);
-      for (const pair of found) if (fits(entryIn(pair), filter)) yield deliver(pair);
+      // Nobody could catch what is thrown here, and a store that cannot be reached is asked again.
+      const found = await unlessStopped(runtime, signal, async () => {
+        const newer: KeyValue[] = [];
+        for await (const pair of pairsIn(runtime, range)) if (pair.modRevision > since) newer.push(pair);
+        return newer;
+      });
+      found?.sort((one, other) => one.modRevision - other.modRevision);
+      for (const pair of found ?? []) if (fits(entryIn(pair), filter)) yield deliver(pair);
     };
     const deliver = (pair: KeyValue): WitnessEntry => {
       seen = Math.max(seen, pair.modRevision);

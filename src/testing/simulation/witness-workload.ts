@@ -39,6 +39,8 @@ export class WitnessWorker extends User {
       payload: { by: this.name },
     };
     const { resource, seq } = await witness.record({ ...own, sensitive: this.random.chance(0.5) });
+    // On a slow network one look takes most of a spell, and the next one must not seem to be the same.
+    this.doing = `looks at the witness, at entry ${seq}`;
     for await (const entry of witness.entries({ resource, since: 0 })) if (entry.seq > seq) break;
     await this.#readWhole(resource, seq);
     const { mostEntries } = await witness.retention();
