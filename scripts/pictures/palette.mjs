@@ -35,8 +35,11 @@ function indexed(/** @type {number} */ width, /** @type {number} */ height, /** 
     colours[at] = colour;
     counts.set(colour, (counts.get(colour) ?? 0) + 1);
   }
+  // Rare and bright ones say something; of the many greys between ink and paper none is missed.
+  const weight = (/** @type {readonly [number, number]} */ [colour, count]) =>
+    count * (1 + brightness(colour) ** 2 / 16);
   const palette = [...counts]
-    .sort((one, other) => other[1] - one[1])
+    .sort((one, other) => weight(other) - weight(one))
     .slice(0, 256)
     .map(([colour]) => colour);
   const places = new Map(palette.map((colour, place) => [colour, place]));
@@ -60,6 +63,11 @@ function indexed(/** @type {number} */ width, /** @type {number} */ height, /** 
     ['IEND', Buffer.alloc(0)],
   ]);
   return Buffer.concat([signature, ...parts.map(([kind, bytes]) => chunk(kind, bytes))]);
+}
+
+function brightness(/** @type {number} */ colour) {
+  const parts = [colour >> 16, (colour >> 8) & 255, colour & 255];
+  return Math.max(...parts) - Math.min(...parts);
 }
 
 function nearest(/** @type {readonly number[]} */ palette, /** @type {number} */ colour) {
