@@ -90,8 +90,10 @@ async function trial(listen, options) {
   const first = new Promise((resolve) => (heard = () => resolve((hasHeard = true))));
   const nothingLeft = new Promise((resolve) => (drained = () => resolve(undefined)));
   const stop = await listen(heard, options);
-  setTimeout(() => void cause(), 100).unref();
+  // Where nothing keeps it alive, it must not come before the process has noticed that, also on a busy machine.
+  const timer = setTimeout(() => void cause(), options.keepAlive === false ? 10_000 : 100).unref();
   await Promise.race([first, nothingLeft]);
+  clearTimeout(timer);
   const wasAlive = hasHeard;
   // Whatever it was, it must let go when it is stopped.
   const over = new Promise((resolve) => (drained = () => resolve(undefined)));
