@@ -78,7 +78,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that is refused as things are known is put into the queue',
     workload: 'slots',
-    shownBy: 2,
+    shownBy: 8,
     file: 'runtime/write/batch.ts',
     right: 'if (!pending.effective) continue;',
     wrong: '',
