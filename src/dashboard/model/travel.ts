@@ -196,9 +196,11 @@ export function boardAt({ events, steps }: Travelled, at: number, live: State): 
   const before = events.slice(0, firstAfter(events, at));
   const empty: State = {
     ...live,
+    // No event of the record is known yet.
+    ...{ workRevision: 0, membersRevision: 0 },
     ...{ revision: 0, snapshotRevision: 0, resources: new Map(), tasks: new Map(), pipelines: new Map() },
     ...{ counts: { pending: 0, running: 0, complete: 0, failed: 0 }, members: new Map(), coordinator: null },
-    ...{ malformed: [], deadlocks: [], entries: [], waits: [], held: [], seconds: [], unread: new Set<string>() },
+    ...{ troubles: [], deadlocks: [], entries: [], waits: [], held: [], seconds: [], unread: new Set<string>() },
   };
   const board = applied(empty, before);
   const members = membersAfter(before);
