@@ -123,7 +123,8 @@ function examinePackage(/** @type {string} */ tarball) {
   const maps = files.filter((file) => file.endsWith('.map'));
   if (maps.length > 0) wrong.push(`the package has source maps: ${maps.join(', ')}`);
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  for (const [, link = ''] of readme.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
+  // Pictures are for those who read it on a page, which has them from the repository.
+  for (const [, link = ''] of readme.matchAll(/(?<!!\[[^\]]*)\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
     const isThere = files.some((file) => file === `package/${link}` || file.startsWith(`package/${link}/`));
     if (!isThere) wrong.push(`README.md links to ${link}, which is not in the package`);
   }
