@@ -162,7 +162,7 @@ export async function* pairsIn(runtime: Runtime, range: KeyRange): AsyncGenerato
 }
 
 /** As many as fit into one answer, if their values are about as long as those of the page before. */
-function nextLimit(page: ReadResult | undefined): number {
+export function nextLimit(page: ReadResult | undefined): number {
   if (page === undefined) return PAGE;
   const { pairs } = page;
   const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);

@@ -9,10 +9,9 @@ import type {
   WitnessEntry,
 } from '../../core/witness/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { type KeyValue, prefixed, type Revision } from '../../store/index.ts';
+import type { KeyValue, Revision } from '../../store/index.ts';
 import { documentProblem, nameProblem } from '../../core/index.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
-import { chainPath, ENTRIES } from '../layout.ts';
 import { abortSignal, anything, flag, refuseWrongValues, shortText, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
@@ -20,10 +19,11 @@ import { iterated } from '../subscriber-iterator.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { said } from '../write/witnessed.ts';
-import { sendWitnessed, unlessStopped } from '../write/write-once.ts';
-import { entriesIn, entryIn, pairsIn } from './chains.ts';
+import { sendWitnessed } from '../write/write-once.ts';
+import { entriesIn, entryIn, entryRange } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
 import { configureRetention, RETENTION, retentionOf, trim, type WitnessRetention } from './retention.ts';
+import { isWanted, missedSince } from './missed.ts';
 import { sizeOf, type WitnessSize } from './size.ts';
 import { warningsOf } from './warnings.ts';
 import type { WitnessWarnings } from '../../core/troubles.ts';
@@ -150,26 +150,20 @@ export class WitnessLog {
     const { store, clock, stopped } = runtime;
     const over = new AbortController();
     const signal = AbortSignal.any([stopped, over.signal]);
-    const resource = chainOf(filter);
-    const range = prefixed(resource === undefined ? ENTRIES : `${ENTRIES}${chainPath(resource)}/`);
-    let seen: Revision = 0;
-    /** What came after the last one that was delivered, and is still there. */
-    const missed = async function* (): AsyncGenerator<WitnessEntry, void> {
-      const since = seen;
-      // Nobody could catch what is thrown here, and a store that cannot be reached is asked again.
-      const found = await unlessStopped(runtime, signal, async () => {
-        const newer: KeyValue[] = [];
-        for await (const pair of pairsIn(runtime, range)) if (pair.modRevision > since) newer.push(pair);
-        return newer;
-      });
-      found?.sort((one, other) => one.modRevision - other.modRevision);
-      for (const pair of found ?? []) if (fits(entryIn(pair), filter)) yield deliver(pair);
+    const range = entryRange(chainOf(filter));
+    /** Before this revision everything was handed out, and of it these keys: one write may make several entries. */
+    let reached: Revision = 0;
+    const ofReached = new Set<string>();
+    const hand = async (pair: KeyValue): Promise<void> => {
+      if (pair.modRevision < reached) return;
+      if (pair.modRevision > reached) ofReached.clear();
+      reached = pair.modRevision;
+      if (ofReached.has(pair.key)) return;
+      ofReached.add(pair.key);
+      await handler(entryIn(pair));
     };
-    const deliver = (pair: KeyValue): WitnessEntry => {
-      seen = Math.max(seen, pair.modRevision);
-      return entryIn(pair);
-    };
-    const queue = new SubscriberQueue<WitnessEntry>(handler, missed);
+    const missed = (): AsyncIterable<KeyValue> => missedSince(runtime, range, reached, filter, signal);
+    const queue = new SubscriberQueue<KeyValue>(hand, missed);
     const alive = keepingAlive(runtime, listen);
     const stop = (): void => {
       alive();
@@ -177,16 +171,14 @@ export class WitnessLog {
       queue.stop();
     };
     try {
-      seen = await follow(
+      const since = await follow(
         store,
         clock,
         range,
         {
           changes: ({ changes }) => {
-            for (const change of changes) {
-              if (change.kind !== 'put' || !fits(entryIn(change.pair), filter)) continue;
-              queue.add(deliver(change.pair));
-            }
+            for (const change of changes)
+              if (change.kind === 'put' && isWanted(change.pair, filter)) queue.add(change.pair);
           },
           resync: async () => {
             const { revision } = await store.health(signal);
@@ -196,6 +188,7 @@ export class WitnessLog {
         },
         signal,
       );
+      reached = Math.max(reached, since + 1);
     } catch (error) {
       stop();
       throw error;
