@@ -2,6 +2,8 @@
 
 import type { Signalbox, SignalboxEvent } from 'signalbox';
 import { describe, expect, it } from 'vitest';
+import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { ScriptedFaults } from '../../src/testing/scripted-faults.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 import { always, openMemory, prefixed, readRange, Value } from '../../src/store/index.ts';
 import { found, keysOf, opening, use } from './boxes.ts';
@@ -32,6 +34,20 @@ describe('maintenance', () => {
     await settled();
     expect(events.slice(1)).toMatchObject([{ type: 'witness:trimmed', trimmed: 11, entries: 0, checkpoint: 1 }]);
     expect((await box.witness.verify()).finding).toBeUndefined();
+  });
+
+  it.each([
+    ['was trimmed by hand', async (box: Signalbox) => void (await box.witness.checkpoint(), await box.witness.trim())],
+    ['may be larger now', async (box: Signalbox) => void (await box.witness.configure({ mostEntries: 100 }))],
+  ])('no longer warns of a record that %s', async (_, relieve) => {
+    const box = await opening(openMemory());
+    await box.witness.configure({ mostEntries: 10, checkpointMs: 0 });
+    await use(box, 'main', 4);
+    await box.maintain();
+    expect((await box.witness.warnings()).isFilling).toBe(true);
+    await relieve(box);
+    await box.maintain();
+    expect((await box.witness.warnings()).isFilling).toBe(false);
   });
 
   it('names a damaged chain once, and seals and trims the others', async () => {
@@ -124,7 +140,10 @@ describe('maintenance', () => {
         tries.push(clock.now() - boot);
         return isBroken ? Promise.reject(new Error('the disk is full')) : Promise.resolve();
       };
-      const box = await opening(openMemory({ clock }), {
+      const store = openMemory({ clock });
+      // Another process uses the store once this one is closed.
+      const shared = { ...faultyStore(store, new ScriptedFaults()), close: () => Promise.resolve() };
+      const box = await opening(shared, {
         clock,
         maintenanceMs: 86_400_000,
         keepsRecord: { [step]: attempt },
@@ -140,7 +159,7 @@ describe('maintenance', () => {
           await clock.advance(30_000);
         }
       };
-      return { box, events: heard.events, tries, rounds, repair: () => void (isBroken = false) };
+      return { box, store, clock, events: heard.events, tries, rounds, repair: () => void (isBroken = false) };
     }
 
     it.each(['archive', 'anchor'] as const)('tries the %s again later each time, and says so once', async (step) => {
@@ -155,6 +174,25 @@ describe('maintenance', () => {
       expect((await box.witness.size()).entries).toBeGreaterThan(3);
     });
 
+    it('has warned since the same time, whatever fails meanwhile', async () => {
+      const { box, rounds } = await failing('archive');
+      await rounds(2);
+      const { isFilling, at } = await box.witness.warnings();
+      expect({ isFilling, at }).toEqual({ isFilling: true, at: boot + 30_000 });
+      await rounds(5);
+      expect(await box.witness.warnings()).toEqual({ isFilling: true, damaged: [], at });
+    });
+
+    it.each(['archive', 'anchor'] as const)('has nothing more to say once nobody asks for the %s', async (step) => {
+      const { box, store, clock, rounds } = await failing(step);
+      await rounds(1);
+      await box.close();
+      const other = await opening(store, { clock, maintenanceMs: 86_400_000 });
+      await other.maintain();
+      const { entries, failing: why } = await other.witness.size();
+      expect({ entries, why }).toEqual({ entries: 0, why: undefined });
+    });
+
     it('trims once it works again, and has nothing more to say', async () => {
       const { box, rounds, repair } = await failing('archive');
       await rounds(1);
@@ -163,5 +201,34 @@ describe('maintenance', () => {
       const { entries, failing: why } = await box.witness.size();
       expect({ entries, why }).toEqual({ entries: 0, why: undefined });
     });
+  });
+
+  it('that finds nothing to trim in a full record tries again later each time, and says so once', async () => {
+    const clock = new TestClock(1_800_000_000_000);
+    const store = openMemory({ clock });
+    const archived: number[] = [];
+    const box = await opening(store, {
+      clock,
+      maintenanceMs: 86_400_000,
+      keepsRecord: { archive: async (_, { number }) => void archived.push(number) },
+    });
+    const { events, on } = hearing(box);
+    await on;
+    await use(box, 'bad', 4);
+    const damage = await keysOf(store, 'witness/lock/bad/');
+    await store.transaction(always([{ do: 'put', key: damage[0] ?? '', value: Value.text('no entry') }]));
+    await box.witness.configure({ mostEntries: 5, checkpointMs: 0 });
+    for (let round = 0; round < 16; round++) {
+      await box.maintain();
+      await clock.advance(30_000);
+    }
+    await settled();
+    // The first trims the entry of the setting; the next ones come after 0, 1 and 3 minutes, and find nothing.
+    expect(archived).toHaveLength(5);
+    expect(events.filter(({ type }) => type === 'witness:failed')).toMatchObject([{ step: 'trim' }]);
+    expect((await box.witness.size()).failing).toMatch(/^trim: the record is full/);
+    await box.witness.configure({ mostEntries: 100 });
+    await box.maintain();
+    expect((await box.witness.size()).failing).toBeUndefined();
   });
 });

@@ -35,8 +35,9 @@ const FULL_AT = 0.8;
 export function witness({ entries, bytes, filled, failing }: WitnessSize): Finding {
   const message = `the record has ${entries} entries, about ${bytes} bytes: ${Math.round(filled * 100)} % full`;
   if (failing !== undefined) {
-    const repair =
-      'repair what --witness-anchor or --witness-archive of signalbox serve names; it is tried again within an hour';
+    const repair = failing.startsWith('trim:')
+      ? 'see what is damaged: signalbox witness verify; or allow more: signalbox witness configure'
+      : 'repair what --witness-anchor or --witness-archive of signalbox serve names; it is tried again within an hour';
     return warn('witness', `${message}; maintenance cannot keep it safe: ${failing}`, repair);
   }
   if (filled < FULL_AT) return ok('witness', message);

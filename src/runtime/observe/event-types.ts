@@ -227,10 +227,10 @@ export interface WitnessTrimmedEvent extends EventFields<'witness:trimmed'> {
   readonly checkpoint: number;
 }
 
-/** The record of the witness could not be anchored or archived; it is tried again later. `resource` is `witness/size`. */
+/** The record of the witness could not be anchored, archived or trimmed; it is tried again later. `resource` is `witness/size`. */
 export interface WitnessFailedEvent extends EventFields<'witness:failed'> {
   /** What failed. A record that cannot be archived is not trimmed. */
-  readonly step: 'anchor' | 'archive';
+  readonly step: 'anchor' | 'archive' | 'trim';
   /** Why, in a sentence. */
   readonly why: string;
   /** The checkpoint that was made for it. */

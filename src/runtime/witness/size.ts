@@ -14,7 +14,7 @@ export interface WitnessSize {
   readonly bytes: number;
   /** The part of what may be kept: 1 is full. */
   readonly filled: number;
-  /** Why maintenance could not archive or anchor the record when it last tried; absent if it could. */
+  /** Why maintenance could not archive, anchor or trim the record when it last tried; absent if it could. */
   readonly failing?: string;
 }
 

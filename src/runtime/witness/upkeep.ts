@@ -23,6 +23,7 @@ export async function maintainRecord(runtime: Runtime, keeping?: RecordKeeping):
   if (keeping === undefined ? await hasKeeper(runtime) : !(await takeRole(runtime, RECORD_KEEPER))) return;
   const limits = await retentionOf(runtime);
   const size = await sizeOf(runtime, limits);
+  if (size.filled < 1) await calm(runtime, size);
   if (size.entries === 0) return;
   try {
     if (size.filled >= 1 && !(await isTooSoon(runtime))) return await empty(runtime, size.entries, keeping);
@@ -57,17 +58,33 @@ async function seal(runtime: Runtime, { sign, anchor }: RecordKeeping = {}): Pro
   const damaged: Finding[] = [];
   const made = await checkpoint(runtime, { sign, skip: (finding) => damaged.push(finding) });
   for (const finding of damaged) await announceDamage(runtime, finding);
-  if (anchor !== undefined) await keep(runtime, 'anchor', made, anchor(made));
+  await keep(runtime, 'anchor', made, anchor?.(made));
   return made;
 }
 
 async function empty(runtime: Runtime, entries: number, keeping?: RecordKeeping): Promise<void> {
   const made = await seal(runtime, keeping);
-  const archived = keeping?.archive?.(exportLines(runtime, { by: 'signalbox' }), made);
-  if (archived !== undefined) await keep(runtime, 'archive', made, archived);
+  await keep(runtime, 'archive', made, keeping?.archive?.(exportLines(runtime, { by: 'signalbox' }), made));
   const trimmed = await trim(runtime, made.number);
-  const left = { trimmed, entries: entries - trimmed, checkpoint: made.number };
-  await tell(runtime, () => ({ now: { filling: false }, event: { type: 'witness:trimmed', ...left } }));
+  if (trimmed === 0) return await noteFailure(runtime, 'trim', CANNOT_TRIM, made);
+  const event = { type: 'witness:trimmed', trimmed, entries: entries - trimmed, checkpoint: made.number } as const;
+  await tell(runtime, (told) => ({ now: { filling: false, failed: unlessOf('trim', told) }, event }));
+}
+
+const CANNOT_TRIM =
+  'the record is full, and none of its entries could be trimmed; signalbox witness verify names the chains that are damaged';
+
+/** Takes back what is no longer so: a person may have trimmed the record, or allowed a larger one. */
+async function calm(runtime: Runtime, { filled }: WitnessSize): Promise<void> {
+  await tell(runtime, (told) => {
+    const isCalm = told.filling === true && filled < WARNED_AT;
+    if (!isCalm && told.failed?.step !== 'trim') return undefined;
+    return { now: { filling: told.filling === true && !isCalm, failed: unlessOf('trim', told) } };
+  });
+}
+
+function unlessOf(step: KeepingFailure['step'], { failed }: Told): KeepingFailure | undefined {
+  return failed?.step === step ? undefined : failed;
 }
 
 /** The first pause after something failed; each that follows is twice as long, up to the longest. */
@@ -83,30 +100,40 @@ async function isTooSoon(runtime: Runtime): Promise<boolean> {
   return passed >= 0 && passed < Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed.times - 1));
 }
 
-/** Notes what failed, and that it works again. */
+/** Notes what failed, and that it works again, or that this process is not asked to do it. */
 async function keep(
   runtime: Runtime,
   step: KeepingFailure['step'],
-  { number }: Checkpoint,
-  work: Promise<void>,
+  made: Checkpoint,
+  work: Promise<void> | undefined,
 ): Promise<void> {
   try {
     await work;
   } catch (error) {
-    const why = (error as Error).message;
-    await tell(runtime, ({ failed }) => {
-      const times = failed?.step === step ? failed.times + 1 : 1;
-      const now = { failed: { step, why, times, at: runtime.clock.now(), by: runtime.sender.id } };
-      return times > 1 ? { now } : { now, event: { type: 'witness:failed', step, why, checkpoint: number } };
-    });
+    await noteFailure(runtime, step, (error as Error).message, made);
     throw error;
   }
   await tell(runtime, ({ failed }) => (failed?.step === step ? { now: { failed: undefined } } : undefined));
 }
 
+async function noteFailure(
+  runtime: Runtime,
+  step: KeepingFailure['step'],
+  why: string,
+  { number }: Checkpoint,
+): Promise<void> {
+  await tell(runtime, ({ failed }) => {
+    const times = failed?.step === step ? failed.times + 1 : 1;
+    const now = { failed: { step, why, times, at: runtime.clock.now(), by: runtime.sender.id } };
+    return times > 1 ? { now } : { now, event: { type: 'witness:failed', step, why, checkpoint: number } };
+  });
+}
+
 async function warn(runtime: Runtime, { entries, bytes, filled }: WitnessSize): Promise<void> {
   const event = { type: 'witness:filling', entries, bytes, filled: Math.round(filled * 100) } as const;
-  await tell(runtime, ({ filling }) => (filling === true ? undefined : { now: { filling: true }, event }));
+  await tell(runtime, ({ filling }) =>
+    filling === true ? undefined : { now: { filling: true, at: runtime.clock.now() }, event },
+  );
 }
 
 /** Damaged chains that are remembered as told. */
@@ -115,7 +142,9 @@ const REMEMBERED = 100;
 async function announceDamage(runtime: Runtime, { resource = '', why, kind }: Finding): Promise<void> {
   const event = { type: 'witness:damaged', chain: resource, why: `${kind}: ${why}` } as const;
   await tell(runtime, ({ damaged = [] }) =>
-    damaged.includes(resource) ? undefined : { now: { damaged: [...damaged, resource].slice(-REMEMBERED) }, event },
+    damaged.includes(resource)
+      ? undefined
+      : { now: { damaged: [...damaged, resource].slice(-REMEMBERED), at: runtime.clock.now() }, event },
   );
 }
 
@@ -127,14 +156,14 @@ interface Saying {
 
 /** Tells every process, once: the document says what was told. `say` gives nothing if they know. */
 async function tell(runtime: Runtime, say: (told: Told) => Saying | undefined): Promise<void> {
-  const { told, pair } = await readTold(runtime);
+  const { told, pair, at } = await readTold(runtime);
   const saying = say(told);
   if (saying === undefined) return;
   const { now, event } = saying;
   const events = event === undefined ? [] : [{ at: runtime.clock.now(), holder: runtime.sender.id, ...event }];
   await send(runtime, {
     compare: [{ key: WARNINGS_KEY, target: 'mod', is: '=', than: pair?.modRevision ?? 0 }],
-    success: [{ do: 'put', key: WARNINGS_KEY, value: encode({ record: { ...told, ...now }, events }) }],
+    success: [{ do: 'put', key: WARNINGS_KEY, value: encode({ record: { ...told, at, ...now }, events }) }],
     failure: [],
   });
 }

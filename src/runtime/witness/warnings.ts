@@ -12,11 +12,13 @@ export interface Told {
   readonly filling?: boolean;
   readonly damaged?: readonly string[];
   readonly failed?: KeepingFailure;
+  /** When a process last warned that the record fills, or is damaged. */
+  readonly at?: number;
 }
 
-/** What a keeper of the record could not do. */
+/** What maintenance could not do with the record. */
 export interface KeepingFailure {
-  readonly step: 'anchor' | 'archive';
+  readonly step: 'anchor' | 'archive' | 'trim';
   readonly why: string;
   /** How often in a row. */
   readonly times: number;
@@ -33,9 +35,11 @@ export async function readTold(
   const [pair] = pairs;
   const document = pair?.value.json;
   if (!isObject(document) || !isObject(document['record'])) return { told: {}, pair, at: undefined };
+  const told = document['record'] as Told;
+  // Earlier versions kept it in the event alone.
   const [event] = Array.isArray(document['events']) ? (document['events'] as readonly unknown[]) : [];
-  const at = isObject(event) && typeof event['at'] === 'number' ? event['at'] : undefined;
-  return { told: document['record'] as Told, pair, at };
+  const at = told.at ?? (isObject(event) ? event['at'] : undefined);
+  return { told, pair, at: typeof at === 'number' ? at : undefined };
 }
 
 export async function warningsOf(runtime: Runtime): Promise<WitnessWarnings> {
