@@ -86,6 +86,10 @@ export const wholeNumber: Accepted = {
   words: 'a whole number of at least 1',
   fits: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 };
+export const wholeNumberFromZero: Accepted = {
+  words: 'a whole number of at least 0',
+  fits: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+};
 
 /** Accepts one of a few words, and refuses anything else. */
 export function oneOf(words: readonly unknown[]): Accepted {

@@ -48,12 +48,11 @@ describe.skipIf(!hasBrowser)('looking back', () => {
     await page.locator('.big', { hasText: 'agent:1' }).waitFor();
     expect(page.url()).toContain('at=');
     expect(await page.getByRole('button', { name: /^Break lock…/ }).getAttribute('title')).toBe('You look at the past');
-    await page.keyboard.press('g');
-    await page.keyboard.press('t');
+    // One right after the other: the page waits a moment for the second.
+    await Promise.all([page.keyboard.press('g'), page.keyboard.press('t')]);
     await page.getByText('build-7').first().waitFor();
 
-    await page.keyboard.press('g');
-    await page.keyboard.press('l');
+    await Promise.all([page.keyboard.press('g'), page.keyboard.press('l')]);
     await row.getByText('agent:1').first().waitFor();
     // One entry on, the lock is free or has its next holder: in any case it is not agent:1's any more.
     await page.keyboard.press('ArrowRight');

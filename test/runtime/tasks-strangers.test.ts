@@ -68,6 +68,17 @@ describe.each(transports)('tasks on $transport', ({ atOnce }) => {
     expect(again).toMatchObject({ id: 'a', data: { x: 1, capabilities: ['gpu'] }, attempt: 2 });
   });
 
+  it('that another program tried and gave up are tried again by those who saw no attempt of ours', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    await foreign(fleet.store, put('a', 'data', '{}'), put('a', 'status', 'failed'));
+    expect(await box.tasks.show('a')).toMatchObject({ status: 'failed', attempts: 0 });
+    expect(await box.tasks.retry('a', { attempts: 0 })).toEqual({ kind: 'requeued', was: 'failed' });
+    await foreign(fleet.store, put('a', 'status', 'complete'));
+    expect(await box.tasks.requeue('a', { attempts: 0 })).toEqual({ kind: 'requeued', was: 'complete' });
+    await expect(box.tasks.retry('a', { attempts: -1 })).rejects.toThrow('expected a whole number of at least 0');
+  });
+
   it.each(['py:1', ''])('are lost to a worker whose name somebody has overwritten with "%s"', async (name) => {
     const fleet = new Fleet(atOnce);
     const { box } = await fleet.start('process');

@@ -62,6 +62,11 @@ describe('the witness over HTTP', () => {
       next = body.next as string | null;
     }
     expect(paged).toEqual(all);
+    // A place that is not of the resource that is asked for.
+    for (const place of ['1:lock/a', '1:lock/z']) {
+      const path = `/v1/witness/entries?resource=lock/n-1&after=${encodeURIComponent(place)}`;
+      expect((await server.get(path)).status).toBe(200);
+    }
     const ours = [];
     for await (const { resource, seq } of box.witness.entries({ resource: 'lock/n-1' }))
       ours.push(`${resource}#${seq}`);
@@ -87,6 +92,22 @@ describe('the witness over HTTP', () => {
       left,
     );
     expect(left.length).toBeGreaterThan(1);
+  });
+
+  it('reads a page from its place on, and not all that comes before', async () => {
+    const store = openMemory();
+    const long = new TestServer(await open(store, { witness: true }));
+    try {
+      for (let n = 0; n < 6; n++) await long.box.witness.record({ component: 'c', event: 'x:y' });
+      const { body } = await long.get('/v1/witness/entries?resource=component/c&limit=4');
+      // One that cannot be read shows whether it is read.
+      const { pairs } = await readRange(store, { ...prefixed('witness/component/c/'), limit: 1 });
+      await store.transaction(always([{ do: 'put', key: pairs[0]?.key ?? '', value: Value.text('no entry') }]));
+      const next = await long.get(`/v1/witness/entries?resource=component/c&after=${body.next}`);
+      expect(next).toMatchObject({ status: 200, body: { isTrimmed: false, entries: [{ seq: 5 }, { seq: 6 }] } });
+    } finally {
+      await long.close();
+    }
   });
 
   it('a client that reads while entries are trimmed throws, and leaves nothing out silently', async () => {

@@ -85,4 +85,34 @@ describe('a page that stays open', () => {
     }
     expect(store.state?.pipelines.get('p')).toMatchObject({ isDriven: false });
   });
+
+  async function stayAlive(seconds: number): Promise<void> {
+    for (let second = 0; second < seconds; second++) {
+      await later(1_000);
+      server.send(': alive');
+    }
+  }
+
+  it('reads on when nobody sees it, but more slowly', async () => {
+    const reads = (): number => server.asked.filter((path) => path === '/v1/board?holds=false').length;
+    vi.stubGlobal('document', { hidden: true });
+    await stayAlive(100);
+    expect(reads()).toBeGreaterThanOrEqual(2);
+    expect(reads()).toBeLessThanOrEqual(4);
+  });
+
+  it('reads the whole board when more has changed than it can read one by one', async () => {
+    const boards = (): number => server.asked.filter((path) => path === '/v1/board').length;
+    await stayAlive(40);
+    const locks = Array.from({ length: 2_500 }, (_, place) => {
+      const event = { type: 'lock:acquired', resource: `lock/l${place}`, holder: 'a', token: 1, at: 1 };
+      return `id: r${20 + place},t${20 + place}\ndata: ${JSON.stringify({ ...event, id: `${20 + place}.0` })}`;
+    });
+    expect(boards()).toBe(1);
+    server.board = { since: 9_000, revision: 9_000, at: AT };
+    server.send(locks.join('\n\n'));
+    const isFollowed = (): boolean => server.asked.includes('/v1/events?since=9000');
+    for (let seconds = 0; seconds < 25 && !isFollowed(); seconds++) await stayAlive(1);
+    expect([isFollowed(), boards(), store.state?.unread.size]).toEqual([true, 2, 0]);
+  });
 });

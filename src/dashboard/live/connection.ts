@@ -12,6 +12,10 @@ import { get, keptToken, pastEvents, Refused, stream } from './api.ts';
 import type { Store } from './store.ts';
 
 const READ_AGAIN_MS = 1_500;
+/** A page that nobody sees reads more slowly, and does read: what no event tells would pile up. */
+const HIDDEN_MS = 30_000;
+/** So many are not read one by one: the board as a whole is sooner there. */
+const MOST_UNREAD = 2_000;
 /** What is in sight is read again after this time, even if no event was heard of it. */
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
@@ -34,6 +38,8 @@ export class Connection {
   /** Events were missed, and the board has not been read since: what is shown may be wrong. */
   #isBehind = false;
   #work = { at: 0, took: 0 };
+  #loaded = { at: 0, took: 0 };
+  #readAt = 0;
 
   constructor(store: Store) {
     this.#store = store;
@@ -87,7 +93,9 @@ export class Connection {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
+    const begun = Date.now();
     const answer = object(await get('/v1/board', signal));
+    this.#loaded = { at: Date.now(), took: Date.now() - begun };
     this.#place = String(answer['since']);
     this.#isBehind = false;
     this.#work = { at: Date.now(), took: 0 };
@@ -127,7 +135,15 @@ export class Connection {
 
   async #readAgain(): Promise<void> {
     const { state, link } = this.#store;
-    if (this.#isReading || state === undefined || link.kind !== 'live' || document.hidden) return;
+    if (this.#isReading || state === undefined || link.kind !== 'live') return;
+    if (document.hidden && Date.now() - this.#readAt < HIDDEN_MS) return;
+    this.#readAt = Date.now();
+    const unread = [...state.unread].filter(isHeld);
+    if (unread.length > MOST_UNREAD && isRested(this.#loaded, HIDDEN_MS)) {
+      this.#isBehind = true;
+      this.start();
+      return;
+    }
     this.#isReading = true;
     try {
       // While the page shows the past, the live board is kept right all the same.
@@ -142,13 +158,10 @@ export class Connection {
         .filter((one) => one.waiting.length > 0 && now - one.readAt > OLD_MS)
         .sort((one, other) => one.readAt - other.readAt)
         .map(({ resource }) => resource);
-      const unread = [...state.unread].filter(isHeld);
       await this.#readResources([...new Set([...seen, ...waited, ...unread])].slice(0, MOST_AT_ONCE));
       const others = [...state.unread].filter((name) => !isHeld(name));
-      const { at, took } = this.#work;
       const isMany = others.length > MANY || others.includes('witness');
-      const pause = Math.max(isMany ? WORK_SOON_MS : WORK_MS, REST * took);
-      if (Date.now() - at >= pause) await this.#readWork();
+      if (isRested(this.#work, isMany ? WORK_SOON_MS : WORK_MS)) await this.#readWork();
       else if (!isMany) await this.#readOthers(others);
     } catch {
       // The stream notices a server that is gone.
@@ -205,6 +218,10 @@ export class Connection {
       this.#store.learned((state) => forgotten(state, name, revision));
     }
   }
+}
+
+function isRested({ at, took }: { readonly at: number; readonly took: number }, shortest: number): boolean {
+  return Date.now() - at >= Math.max(shortest, REST * took);
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -29,6 +29,8 @@ export interface Past {
   readonly read: number;
   /** There was more than is read. */
   readonly isCut: boolean;
+  /** Entries were trimmed while the record was read. */
+  readonly hasGap: boolean;
   readonly begins: number | undefined;
   readonly trimmed: number;
 }
@@ -38,12 +40,16 @@ interface Reading {
   readonly why: string;
   readonly read: number;
   readonly isCut: boolean;
+  readonly hasGap: boolean;
   /** Up to when everything was read. */
   readonly until: number;
   readonly record: Travelled;
 }
 
-const NOTHING: Reading = { is: 'reading', why: '', read: 0, isCut: false, until: 0, record: travelled([]) };
+const NOTHING: Reading = {
+  ...{ is: 'reading', why: '', read: 0, isCut: false, hasGap: false, until: 0 },
+  record: travelled([]),
+};
 
 export class Travel {
   readonly #store: Store;
@@ -62,13 +68,16 @@ export class Travel {
       this.#leave();
       return live;
     }
-    const at = Math.min(asked, live.now);
+    // Nothing is recorded yet of a time that is still to come, so every read of the record would be in vain.
+    if (asked >= live.now) return live;
+    const at = asked;
     if (this.#over === undefined || (this.#reading.is === 'ready' && at > this.#reading.until)) this.#read(live.now);
-    const { is, why, read, isCut, record } = this.#reading;
+    const { is, why, read, isCut, hasGap, record } = this.#reading;
     if (this.#board?.of !== this.#reading || this.#board.at !== at) {
       this.#board = { of: this.#reading, at, state: boardAt(record, at, live.state) };
     }
-    const past: Past = { at, is, why, read, isCut, begins: record.begins, trimmed: record.trimmed.length };
+    const { begins, trimmed } = record;
+    const past: Past = { at, is, why, read, isCut, hasGap, begins, trimmed: trimmed.length };
     return { ...live, state: this.#board.state, now: at, past };
   }
 
@@ -113,21 +122,26 @@ export class Travel {
   async #readAll(until: number, signal: AbortSignal): Promise<void> {
     const { isOn } = object(await get('/v1/witness', signal));
     if (isOn !== true) return this.#is({ is: 'off' });
+    const first = await this.#readPages(signal);
+    // What was trimmed meanwhile is missing in the middle. A second time in a row, the page says so.
+    const { entries, isCut, hasGap } = first.hasGap ? await this.#readPages(signal) : first;
+    this.#is({ is: 'ready', why: '', read: entries.length, isCut, hasGap, until, record: travelled(entries) });
+  }
+
+  async #readPages(signal: AbortSignal): Promise<{ entries: RecordedEntry[]; isCut: boolean; hasGap: boolean }> {
     const entries: RecordedEntry[] = [];
     let after: string | undefined;
+    let hasGap = false;
     for (let page = 0; page < MOST_PAGES; page++) {
       const from = after === undefined ? '' : `&after=${encodeURIComponent(after)}`;
       const answer = object(await get(`/v1/witness/entries?limit=${PAGE}${from}`, signal));
       entries.push(...entriesIn(answer));
-      const { next } = answer;
-      if (typeof next !== 'string' || items(answer['entries']).length === 0) {
-        after = undefined;
-        break;
-      }
+      const { next, isTrimmed } = answer;
+      hasGap ||= isTrimmed === true;
+      if (typeof next !== 'string' || items(answer['entries']).length === 0) return { entries, isCut: false, hasGap };
       after = next;
       this.#is({ read: entries.length });
     }
-    const isCut = after !== undefined;
-    this.#is({ is: 'ready', why: '', read: entries.length, isCut, until, record: travelled(entries) });
+    return { entries, isCut: true, hasGap };
   }
 }

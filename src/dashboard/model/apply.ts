@@ -3,7 +3,7 @@
  * happened, and not everything: a request that gives up leaves no event. So what they touch is also noted as unread.
  */
 import { pipelineAfter, taskAfter } from './apply-tasks.ts';
-import { bounded, isKnown, isOutdated, revisionOf } from './as-of.ts';
+import { bound, isKnown, isOutdated, revisionOf } from './as-of.ts';
 import { sampled } from './rates.ts';
 import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
@@ -46,13 +46,14 @@ export function applied(state: State, events: readonly Happening[]): State {
     revision = Math.max(revision, revisionOf(event.id));
     applyOne(draft, event, state.snapshotRevision);
   }
+  keepWithinBounds(draft);
   return {
     ...state,
     revision,
-    resources: bounded(draft.resources, MOST_RESOURCES, ({ holds, waiting }) => holds.length + waiting.length === 0),
-    tasks: bounded(draft.tasks, MOST_TASKS, ({ status }) => status === 'complete'),
+    resources: draft.resources,
+    tasks: draft.tasks,
     counts: draft.counts,
-    pipelines: bounded(draft.pipelines, MOST_PIPELINES, ({ endedAt }) => endedAt !== null),
+    pipelines: draft.pipelines,
     membersRevision: draft.membersRevision,
     unread: draft.unread,
     deadlocks: [...draft.deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
@@ -61,6 +62,19 @@ export function applied(state: State, events: readonly Happening[]): State {
     held: [...state.held, ...draft.held].slice(-MOST_SAMPLES),
     seconds: sampled(state.seconds, events),
   };
+}
+
+function keepWithinBounds({ resources, tasks, pipelines, unread }: Draft): void {
+  bound(resources, MOST_RESOURCES, ({ holds, waiting }) => holds.length + waiting.length === 0);
+  bound(tasks, MOST_TASKS, ({ status }) => status === 'complete');
+  // The server lists fewer than this too, however many are not complete.
+  bound(tasks, MOST_TASKS, ({ status }) => status !== 'running');
+  bound(pipelines, MOST_PIPELINES, ({ endedAt }) => endedAt !== null);
+  for (const name of unread) {
+    const [kind, id] = [name.slice(0, name.indexOf('/')), name.slice(name.indexOf('/') + 1)];
+    const isListed = kind === 'task' ? tasks.has(id) : kind === 'pipeline' ? pipelines.has(id) : resources.has(name);
+    if (!isListed && name !== 'members' && name !== 'witness') unread.delete(name);
+  }
 }
 
 function applyOne(draft: Draft, event: Happening, snapshot: number): void {

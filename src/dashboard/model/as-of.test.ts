@@ -145,6 +145,19 @@ describe('a page that stays open', () => {
     expect(state.pipelines.size).toBeLessThanOrEqual(MOST_PIPELINES);
     expect(state.tasks.has('x')).toBe(true);
     expect(state.tasks.has(`t${last}`)).toBe(true);
+    // What it has left out is not read again either.
+    expect(state.unread.size).toBe(state.tasks.size - 1 + state.pipelines.size);
+  });
+
+  it('keeps a bounded number of tasks that nobody takes, and all that run', () => {
+    const published = Array.from({ length: 2 * MOST_TASKS }, (_, place) =>
+      event('task:published', 12 + place, { resource: `task/t${place}` }),
+    );
+    const state = applied(board(10), [event('task:claimed', 11, { resource: 'task/x' }), ...published]);
+    expect(state.tasks.size).toBeLessThanOrEqual(MOST_TASKS);
+    expect(state.tasks.has('x')).toBe(true);
+    expect(state.counts.pending).toBe(2 * MOST_TASKS);
+    expect(state.unread.size).toBe(state.tasks.size);
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { brokenBy, hasChangedHands, ifItChanges, willBreak } from './breaking.ts';
-import { resourceIn } from './read.ts';
+import { applied, refreshed } from './apply.ts';
+import { brokenBy, hasChangedHands, ifItChanges, whyNotUndrained, willBreak } from './breaking.ts';
+import { boardIn, resourceIn } from './read.ts';
 import type { Resource } from './types.ts';
 
 const NOW = 1_800_000_000_000;
@@ -72,5 +73,20 @@ describe('the break of a semaphore', () => {
     expect(brokenBy(of, 8).get.map(({ holder }) => holder)).toEqual(['c']);
     expect(told(of, 9)).toContain('a loses 3 slots');
     expect(told(resourceIn('semaphore', { ...json, isDrained: true }, 1, NOW), 9)).toContain('because it is drained');
+  });
+});
+
+describe('undoing a drain', () => {
+  it('waits until the page has read which drain it is: an event does not tell', () => {
+    const at = new Date(NOW).toISOString();
+    const event = { type: 'semaphore:drained', resource: 'semaphore/gpu', holder: 'ops', at: NOW, id: '11.0' };
+    const state = applied(boardIn({ since: 10, revision: 10, at }), [{ ...event, reason: 'moves' }]);
+    const told = state.resources.get('semaphore/gpu') as Resource;
+    expect(whyNotUndrained(told)).toContain('yet to read');
+    const drained = { by: 'ops', at, reason: 'moves', revision: 10 };
+    const json = { name: 'gpu', capacity: 2, isDrained: true, drained, revision: 12 };
+    const read = refreshed(state, [resourceIn('semaphore', json, 0, NOW)], NOW).resources.get('semaphore/gpu');
+    expect(read?.drained?.revision).toBe(10);
+    expect(whyNotUndrained(read as Resource)).toBeUndefined();
   });
 });

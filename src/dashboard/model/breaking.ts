@@ -40,6 +40,11 @@ export function brokenBy({ holds, waiting, kind, capacity, isDrained }: Resource
   return { lose, keep, get };
 }
 
+/** An event tells of a drain without its revision, and an undo without that could undo another drain. */
+export function whyNotUndrained({ drained, readAt }: Resource): string | undefined {
+  return drained?.revision === 0 && readAt === 0 ? 'The page has yet to read which drain this is' : undefined;
+}
+
 const MOST_NAMED = 5;
 
 function loses(hold: Hold, of: Resource, now: number): string {

@@ -7,7 +7,6 @@ const LIVE = boardIn({
   since: 99,
   at: '2026-01-01T00:10:00Z',
   revision: 99,
-  since: 99,
   semaphores: [{ name: 'gpu', capacity: 4, holds: [], waiting: [] }],
   tasks: [{ task: 't', status: 'complete', capabilities: ['rust'] }],
   pipelines: [{ pipeline: 'rel', name: 'release', state: 'done', phases: [{ name: 'build' }, { name: 'ship' }] }],

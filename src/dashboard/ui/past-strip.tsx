@@ -23,7 +23,7 @@ export function PastStrip({ past }: { past: Past }): JSX.Element {
 }
 
 /** What is not told is said before what is. */
-export function restsOn({ is, why, at, read, isCut, begins, trimmed }: Past): string {
+export function restsOn({ is, why, at, read, isCut, hasGap, begins, trimmed }: Past): string {
   switch (is) {
     case 'off':
       return 'The witness of this store is off, so nobody recorded what was then.';
@@ -36,6 +36,7 @@ export function restsOn({ is, why, at, read, isCut, begins, trimmed }: Past): st
         begins === undefined ? 'The record is empty.' : '',
         begins !== undefined && at < begins ? `The record begins later, at ${clock(begins)}.` : '',
         isCut ? `Only the first ${count(read)} entries were read, so other resources are missing.` : '',
+        hasGap ? 'Entries were trimmed while the page read the record, so some are missing.' : '',
         trimmed > 0 ? `${plural(trimmed, 'resource')} had older entries, which were trimmed.` : '',
       ].filter((one) => one !== '');
       return [...lacks, 'Rebuilt from the record, without who gave up waiting; nothing can be changed.'].join(' ');

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
+import { whyNotUndrained } from '../model/breaking.ts';
 import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
@@ -49,7 +50,7 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
         />
         <Deed
           label={of.isDrained ? 'Undo drain…' : 'Drain…'}
-          not={of.capacity === 0 ? 'It was never used' : whyNot(snapshot, 'administrator')}
+          not={of.capacity === 0 ? 'It was never used' : (whyNot(snapshot, 'administrator') ?? whyNotUndrained(of))}
           onClick={() =>
             show({ kind: 'ask', asking: { kind: 'deed', deed: of.isDrained ? undoing(of) : draining(of) } })
           }
@@ -138,7 +139,6 @@ function whoWaits(waiting: number): string {
 
 /** Carries the revision of the drain that is shown: one that somebody else began meanwhile stays. */
 function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
-  const revision = drained?.revision ?? 0;
   return {
     title: `Undo the drain of ${resource}?`,
     will: [
@@ -149,7 +149,7 @@ function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
       { sign: 'held', text: `It was drained by ${drained?.by ?? 'somebody'}: ${drained?.reason ?? ''}` },
     ],
     ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(name)}/undrain` },
-    ...{ body: revision === 0 ? {} : { revision }, label: 'Undo', done: `${resource} grants slots again` },
+    ...{ body: { revision: drained?.revision ?? 0 }, label: 'Undo', done: `${resource} grants slots again` },
   };
 }
 

@@ -21,7 +21,15 @@ import { Failure, shown } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
-import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem, wholeNumber } from '../options.ts';
+import {
+  flag,
+  refuseUnlessFunction,
+  refuseWrongValues,
+  shapeProblem,
+  valuesProblem,
+  wholeNumber,
+  wholeNumberFromZero,
+} from '../options.ts';
 import { refreshed } from '../holds/detached.ts';
 import type { RenewOutcome } from '../holds/terms.ts';
 import type { Runtime } from '../runtime.ts';
@@ -253,7 +261,7 @@ export class Tasks {
       shapeProblem(options, ['by', 'attempts']) ??
       requestProblem(options.by === undefined ? {} : { holder: by });
     if (problem !== undefined) throw new Failure('invalid', problem);
-    if (attempts !== undefined) refuseWrongValues({ attempts }, { attempts: wholeNumber });
+    if (attempts !== undefined) refuseWrongValues({ attempts }, { attempts: wholeNumberFromZero });
     return requeueTask(this.#runtime, id, { only, by, attempts }, this.#wrote);
   }
 

@@ -1,5 +1,6 @@
 /** The witness over HTTP: read the record, follow it, verify it, seal it, prove an entry, enter something. */
 import { z } from 'zod';
+import { Failure } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
 import { chainPath, entryKey } from '../../runtime/layout.ts';
@@ -47,8 +48,8 @@ export const witness: readonly Operation[] = [
     summary: 'Read the record',
     description:
       'The entries that fit, chain by chain, each chain in order, in pages; `next` begins the next page. One resource is read ' +
-      'fastest: other filters look at every entry. `isTrimmed` says that the last entry of the page before is not there any ' +
-      'more: entries that came after it may have been trimmed with it.',
+      'fastest: other filters look at every entry. `isTrimmed` says that entries that came after the page ' +
+      'before were trimmed meanwhile, or all of its last chain: begin again to miss nothing.',
     query: z.strictObject({
       ...filter,
       limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
@@ -70,16 +71,9 @@ export const witness: readonly Operation[] = [
       },
     },
     async run({ box, signal, query: { limit = DEFAULT_PAGE, after, ...rest } }) {
-      const found: WitnessEntry[] = [];
-      const last = after === undefined ? '' : keyOf(placeIn(after));
-      let isTrimmed = after !== undefined;
-      for await (const one of box.witness.entries(given(rest) as WitnessFilter)) {
-        signal.throwIfAborted();
-        const key = keyOf(one);
-        if (key === last) isTrimmed = false;
-        if (key > last) found.push(one);
-        if (found.length > limit) break;
-      }
+      const wanted = given(rest) as WitnessFilter;
+      const place = after === undefined ? undefined : placeIn(after);
+      const { found, isTrimmed } = await entriesAfter(box, wanted, place, limit + 1, signal);
       const page = found.slice(0, limit);
       const next = found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null;
       // Read last: none of the entries was written after it.
@@ -173,18 +167,46 @@ export const witness: readonly Operation[] = [
   }),
 ];
 
+async function entriesAfter(
+  box: Signalbox,
+  wanted: WitnessFilter,
+  place: Place | undefined,
+  most: number,
+  signal: AbortSignal,
+): Promise<{ readonly found: readonly WitnessEntry[]; readonly isTrimmed: boolean }> {
+  const first = async (entries: AsyncIterable<WitnessEntry>, last: string): Promise<WitnessEntry[]> => {
+    const found: WitnessEntry[] = [];
+    for await (const one of entries) {
+      signal.throwIfAborted();
+      if (keyOf(one) > last) found.push(one);
+      if (found.length === most) break;
+    }
+    return found;
+  };
+  if (place === undefined) return { found: await first(box.witness.entries(wanted), ''), isTrimmed: false };
+  try {
+    return { found: await first(box.witness.entries(wanted, { after: place }), ''), isTrimmed: false };
+  } catch (error) {
+    if (!Failure.is(error, 'compacted')) throw error;
+    return { found: await first(box.witness.entries(wanted), keyOf(place)), isTrimmed: true };
+  }
+}
+
+/** An entry, by its chain and its number. */
+type Place = Pick<WitnessEntry, 'resource' | 'seq'>;
+
 /** Resources have colons in them, numbers do not. */
 function placeOf({ resource, seq }: WitnessEntry): string {
   return `${seq}:${resource}`;
 }
 
-function placeIn(text: string): Pick<WitnessEntry, 'resource' | 'seq'> {
+function placeIn(text: string): Place {
   const colon = text.indexOf(':');
   return { resource: text.slice(colon + 1), seq: Number(text.slice(0, colon)) };
 }
 
 /** Entries come in the order of their keys. */
-function keyOf({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): string {
+function keyOf({ resource, seq }: Place): string {
   return entryKey(chainPath(resource), seq);
 }
 
