@@ -180,20 +180,14 @@ class App implements Server {
     }
     const dashboard = Dashboard.here();
     for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
-    const methods = new Map<string, string[]>();
-    for (const operation of OPERATIONS) {
-      const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
-      methods.set(path, [...(methods.get(path) ?? []), operation.method.toUpperCase()]);
-    }
-    for (const [path, allowed] of methods) {
-      hono.all(path, () => {
-        const accepted = allowed.join(', ');
-        throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
-      });
-    }
     if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
-    hono.notFound(() => {
-      return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
+    hono.notFound(({ req: { raw } }) => {
+      const accepted = this.#table.methodsAt(new URL(raw.url).pathname).join(', ');
+      const problem =
+        accepted === ''
+          ? new Problem('no-such-path', 'there is nothing at this path; see /docs')
+          : new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
+      return responseOf(answerOf(problem));
     });
     hono.onError((error) => responseOf(answerOf(error)));
   }

@@ -228,6 +228,16 @@ describe('a path', () => {
     expect(told).toMatchObject({ status: 405, body: { code: 'wrong-method' } });
     expect(told.headers.get('allow')).toBe('GET');
   });
+
+  it('that is also the path of an operation leads to the task with that name', async () => {
+    await server.post('/v1/tasks', { id: 'claim' });
+    expect(await server.get('/v1/tasks/claim')).toMatchObject({ status: 200, body: { task: 'claim' } });
+    expect((await server.fetch('HEAD', '/v1/tasks/claim')).status).toBe(200);
+    const refused = await server.ask('PATCH', '/v1/tasks/claim');
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST, GET, DELETE']);
+    expect((await server.ask('DELETE', '/v1/tasks/claim')).status).toBe(200);
+    expect((await server.get('/v1/tasks/claim')).status).toBe(404);
+  });
 });
 
 describe('on a port', () => {
