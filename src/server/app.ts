@@ -215,7 +215,7 @@ class App implements Server {
         const signal = AbortSignal.any([raw.signal, stream.signal]);
         const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
         if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
-          return tracked(answer, stream.leave, stream.signal);
+          return tracked(answer, stream.leave, signal);
         }
         stream.leave();
         return answer;
@@ -317,7 +317,7 @@ class App implements Server {
       });
     if (stream !== undefined) {
       try {
-        return tracked((await run()) as Response, stream.leave);
+        return tracked((await run()) as Response, stream.leave, asked.signal);
       } catch (error) {
         stream.leave();
         throw error;
