@@ -146,9 +146,7 @@ class App implements Server {
   async fetch(request: Request): Promise<Response> {
     const asked = new WebAsked(request);
     const answer = (await this.answer(asked)) ?? (await this.#gated(asked, async () => this.#hono.fetch(request)));
-    if (!(answer instanceof Response)) return responseOf(answer, request.method);
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) answer.headers.set(name, value);
-    return answer;
+    return answer instanceof Response ? answer : responseOf(answer, request.method);
   }
 
   answer(asked: Asked): Promise<Answer | Response> | undefined {
@@ -359,7 +357,10 @@ function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
 
 /** What every answer has. */
 function withRules(answer: Answer | Response): Answer | Response {
-  if (answer instanceof Response) return answer;
+  if (answer instanceof Response) {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) answer.headers.set(name, value);
+    return answer;
+  }
   const { status, body, headers } = answer;
   const type = status >= 400 ? PROBLEM_TYPE : 'application/json';
   const own = { 'Content-Type': type, 'Cache-Control': 'no-store' };

@@ -282,6 +282,32 @@ describe('on a port', () => {
     expect(sent).toBeLessThan(100);
   });
 
+  it.each(['/v1/events', '/metrics', '/v1/who', '/docs', '/nothing'])(
+    '%s has the rules of every answer',
+    async (path) => {
+      const url = await to();
+      const headers = { Authorization: `Bearer ${LOCAL}` };
+      const told = await fetch(new URL(path, url), { headers });
+      await told.body?.cancel();
+      expect(told.headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(told.headers.get('x-content-type-options')).toBe('nosniff');
+    },
+  );
+
+  it('an answer that cannot be sent ends its connection, and not the server', async () => {
+    const failures: Error[] = [];
+    const broken = {
+      ...server.server,
+      answer: () => Promise.resolve({ status: 7, body: null }),
+      stop: () => undefined,
+    };
+    listening = await listen(broken as Server, {
+      ...{ port: 0, host: '127.0.0.1', onFailed: (error: Error) => failures.push(error) },
+    });
+    for (let n = 0; n < 2; n++) await expect(fetch(new URL('/v1/who', listening.url))).rejects.toThrow('fetch failed');
+    expect(new Set(failures.map(({ name }) => name))).toEqual(new Set(['RangeError']));
+  });
+
   it('headers that are too large are refused', async () => {
     const url = await to();
     const told = await raw(url, `GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`);
