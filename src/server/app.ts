@@ -38,7 +38,7 @@ export interface RequestNote {
   readonly caller: string | undefined;
   /** The code of the problem that it was refused with. */
   readonly problem?: string;
-  /** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+  /** Where a bug of the server is. */
   readonly trouble?: readonly string[];
 }
 
@@ -344,8 +344,13 @@ function secretIn(headers: HeaderReader): string | undefined {
 function troubleOf(error: unknown): Pick<RequestNote, 'problem' | 'trouble'> {
   const { code } = answerOf(error).body as { readonly code: string };
   if (code !== 'internal' || !(error instanceof Error)) return { problem: code };
+  return { problem: code, trouble: placeOf(error) };
+}
+
+/** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+export function placeOf(error: Error): readonly string[] {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line));
-  return { problem: code, trouble: [error.name, ...frames.map((line) => line.trim())] };
+  return [error.name, ...frames.map((line) => line.trim())];
 }
 
 function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {

@@ -116,6 +116,13 @@ describe('an Idempotency-Key', () => {
     const many = { compare: [], success: Array.from({ length: 11 }, () => ({ do: 'get', key: 'large' })) };
     expect((await server.post('/v1/bus', many)).status).toBe(400);
   });
+
+  it('whose kept answer has a status that cannot be sent is reported as corrupt', async () => {
+    const begun = await server.box.once.begin('key', 'content', 60_000);
+    if (begun.kind !== 'first') throw new Error(begun.kind);
+    await begun.done({ status: 7, body: null }, 60_000);
+    await expect(server.box.once.begin('key', 'content', 60_000)).rejects.toMatchObject({ code: 'corrupt' });
+  });
 });
 
 describe('a ticket that nobody asks for', () => {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TestClock } from 'signalbox/testing';
 import { open } from 'signalbox';
-import { listen, type Listening, OPERATIONS } from '../../src/server/index.ts';
+import { listen, type Listening, OPERATIONS, type Server } from '../../src/server/index.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 
 let server: TestServer;
