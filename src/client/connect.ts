@@ -46,6 +46,11 @@ export interface RemoteHistory {
   readonly events: readonly SignalboxEvent[];
 }
 
+interface HistoryPage extends RemoteHistory {
+  /** What to ask for earlier ones with; null if there are none. */
+  readonly next: string | null;
+}
+
 /** Whose token this is, and what it allows. */
 export interface OwnToken {
   /** Names the token; not secret. */
@@ -59,6 +64,8 @@ export interface OwnToken {
 }
 
 const KEPT_TTL_MS = 30_000;
+/** Of the past, at once. */
+const MOST_EVENTS = 1_000;
 
 /** The store behind a server. Asks nothing yet: the first call does. Several servers of one store are tried in turn. */
 export function connect(url: string | readonly string[], options: ConnectOptions): RemoteSignalbox {
@@ -207,7 +214,15 @@ export class RemoteSignalbox implements AsyncDisposable {
       ...resources.map((one): [string, string] => ['resource', one]),
       ...(since === undefined ? [] : [['since', String(since)] as [string, string]]),
     ]);
-    return this.#look(`/v1/history?${query.toString()}`);
+    let events: readonly SignalboxEvent[] = [];
+    // The server looks through so many revisions for a page, so that a page may lack events which an earlier one has.
+    for (;;) {
+      query.set('limit', String(MOST_EVENTS - events.length));
+      const page = await this.#look<HistoryPage>(`/v1/history?${query.toString()}`);
+      events = [...page.events, ...events];
+      if (page.next === null || events.length >= MOST_EVENTS) return { isWhole: page.isWhole, events };
+      query.set('before', page.next);
+    }
   }
 
   /** Whether a condition holds now. What it may look at depends on the role of the token. */

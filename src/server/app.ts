@@ -38,7 +38,7 @@ export interface RequestNote {
   readonly caller: string | undefined;
   /** The code of the problem that it was refused with. */
   readonly problem?: string;
-  /** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+  /** Where a bug of the server is. */
   readonly trouble?: readonly string[];
 }
 
@@ -146,9 +146,7 @@ class App implements Server {
   async fetch(request: Request): Promise<Response> {
     const asked = new WebAsked(request);
     const answer = (await this.answer(asked)) ?? (await this.#gated(asked, async () => this.#hono.fetch(request)));
-    if (!(answer instanceof Response)) return responseOf(answer, request.method);
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) answer.headers.set(name, value);
-    return answer;
+    return answer instanceof Response ? answer : responseOf(answer, request.method);
   }
 
   answer(asked: Asked): Promise<Answer | Response> | undefined {
@@ -180,20 +178,14 @@ class App implements Server {
     }
     const dashboard = Dashboard.here();
     for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
-    const methods = new Map<string, string[]>();
-    for (const operation of OPERATIONS) {
-      const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
-      methods.set(path, [...(methods.get(path) ?? []), operation.method.toUpperCase()]);
-    }
-    for (const [path, allowed] of methods) {
-      hono.all(path, () => {
-        const accepted = allowed.join(', ');
-        throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
-      });
-    }
     if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
-    hono.notFound(() => {
-      return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
+    hono.notFound(({ req: { raw } }) => {
+      const accepted = this.#table.methodsAt(new URL(raw.url).pathname).join(', ');
+      const problem =
+        accepted === ''
+          ? new Problem('no-such-path', 'there is nothing at this path; see /docs')
+          : new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
+      return responseOf(answerOf(problem));
     });
     hono.onError((error) => responseOf(answerOf(error)));
   }
@@ -221,7 +213,7 @@ class App implements Server {
         const signal = AbortSignal.any([raw.signal, stream.signal]);
         const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
         if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
-          return tracked(answer, stream.leave, stream.signal);
+          return tracked(answer, stream.leave, signal);
         }
         stream.leave();
         return answer;
@@ -323,7 +315,7 @@ class App implements Server {
       });
     if (stream !== undefined) {
       try {
-        return tracked((await run()) as Response, stream.leave);
+        return tracked((await run()) as Response, stream.leave, asked.signal);
       } catch (error) {
         stream.leave();
         throw error;
@@ -352,8 +344,13 @@ function secretIn(headers: HeaderReader): string | undefined {
 function troubleOf(error: unknown): Pick<RequestNote, 'problem' | 'trouble'> {
   const { code } = answerOf(error).body as { readonly code: string };
   if (code !== 'internal' || !(error instanceof Error)) return { problem: code };
+  return { problem: code, trouble: placeOf(error) };
+}
+
+/** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+export function placeOf(error: Error): readonly string[] {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line));
-  return { problem: code, trouble: [error.name, ...frames.map((line) => line.trim())] };
+  return [error.name, ...frames.map((line) => line.trim())];
 }
 
 function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
@@ -365,7 +362,10 @@ function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
 
 /** What every answer has. */
 function withRules(answer: Answer | Response): Answer | Response {
-  if (answer instanceof Response) return answer;
+  if (answer instanceof Response) {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) answer.headers.set(name, value);
+    return answer;
+  }
   const { status, body, headers } = answer;
   const type = status >= 400 ? PROBLEM_TYPE : 'application/json';
   const own = { 'Content-Type': type, 'Cache-Control': 'no-store' };

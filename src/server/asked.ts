@@ -86,9 +86,12 @@ export class NodeAsked implements Asked {
     if (this.#gone === undefined) {
       const gone = new AbortController();
       this.#gone = gone;
-      this.#outgoing.once('close', () => {
+      const look = (): void => {
         if (!this.#outgoing.writableFinished) gone.abort();
-      });
+      };
+      // It may have closed before anything asked for the signal.
+      if (this.#outgoing.destroyed) look();
+      else this.#outgoing.once('close', look);
     }
     return this.#gone.signal;
   }

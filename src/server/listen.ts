@@ -28,6 +28,8 @@ export interface ListenOptions {
   readonly idleMs?: number | undefined;
   /** Certificate files that cannot be used are reported, and the last good ones stay in use. */
   readonly onTrouble?: ((message: string) => void) | undefined;
+  /** A request whose answer could not be sent, because of a bug; its connection is closed. */
+  readonly onFailed?: ((error: Error) => void) | undefined;
 }
 
 export interface Listening {
@@ -58,7 +60,11 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
   };
   const listener = getRequestListener((request) => server.fetch(request), PLAIN);
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-    void answered(server, listener, incoming, outgoing);
+    void answered(server, listener, incoming, outgoing).catch((error: unknown) => {
+      // One request must not end the server; what was sent of its answer cannot be taken back.
+      outgoing.destroy();
+      options.onFailed?.(error instanceof Error ? error : new Error(String(error)));
+    });
   const http =
     tls === undefined
       ? createServer(limits, answer)

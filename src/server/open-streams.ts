@@ -56,17 +56,22 @@ export class OpenStreams {
 }
 
 /**
- * The same answer, which says when its body is over: read to its end, cancelled or broken. `ends` ends it, for a source that
- * does not look at such a signal itself.
+ * The same answer, which says when its body is over: read to its end, cancelled, broken, or ended by `ends`, as when the client
+ * leaves before anything reads the body.
  */
-export function tracked(response: Response, over: () => void, ends?: AbortSignal): Response {
+export function tracked(response: Response, over: () => void, ends: AbortSignal): Response {
   if (response.body === null) {
     over();
     return response;
   }
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  // To cancel it ends a read that waits, as if the source were over.
-  ends?.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
+  const end = (): void => {
+    over();
+    // To cancel it ends a read that waits, as if the source were over.
+    reader.cancel().catch(() => undefined);
+  };
+  if (ends.aborted) end();
+  else ends.addEventListener('abort', end, { once: true });
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -30,25 +30,41 @@ export class RouteTable {
     }
   }
 
-  /** A path that is written in full goes before one with a parameter in that place. */
+  /**
+   * A path that is written in full goes before one with a parameter in that place, if it has this method: of `/tasks/claim` and
+   * `/tasks/{task}`, one claims and the other shows the task with the name `claim`.
+   */
   find(method: string, path: string): Route | undefined {
-    const parts = path.slice(1).split('/');
+    const wanted = method === 'HEAD' ? 'GET' : method;
     const values: string[] = [];
-    const found = at(this.#root, parts, 0, values)?.operations.get(method === 'HEAD' ? 'GET' : method);
+    const place = at(this.#root, path.slice(1).split('/'), 0, values, ({ operations }) => operations.has(wanted));
+    const found = place?.operations.get(wanted);
     if (found === undefined) return undefined;
     const { operation, names } = found;
     return { operation, params: Object.fromEntries(names.map((name, index) => [name, values[index] as string])) };
   }
+
+  /** The methods that a path accepts: none if nothing is there. */
+  methodsAt(path: string): readonly string[] {
+    const methods = new Set<string>();
+    at(this.#root, path.slice(1).split('/'), 0, [], ({ operations }) => {
+      for (const method of operations.keys()) methods.add(method);
+      return false;
+    });
+    return [...methods];
+  }
 }
 
-function at(place: Place, parts: readonly string[], index: number, values: string[]): Place | undefined {
+type IsFit = (place: Place) => boolean;
+
+function at(place: Place, parts: readonly string[], index: number, values: string[], isFit: IsFit): Place | undefined {
   const part = parts[index];
-  if (part === undefined) return place.operations.size > 0 ? place : undefined;
+  if (part === undefined) return isFit(place) ? place : undefined;
   const exact = place.below.get(part);
-  const found = exact === undefined ? undefined : at(exact, parts, index + 1, values);
+  const found = exact === undefined ? undefined : at(exact, parts, index + 1, values, isFit);
   if (found !== undefined || place.any === undefined || part === '') return found;
   values.push(part);
-  const other = at(place.any, parts, index + 1, values);
+  const other = at(place.any, parts, index + 1, values, isFit);
   if (other === undefined) values.pop();
   return other;
 }

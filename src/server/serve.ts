@@ -8,7 +8,7 @@ import type { LogLevel } from '../runtime/log.ts';
 import type { RecordKeeping } from '../runtime/witness/retention.ts';
 import { open } from '../runtime/open.ts';
 import { GitHubBoard } from './github-board.ts';
-import { serverOf, type ServerOptions } from './app.ts';
+import { placeOf, serverOf, type ServerOptions } from './app.ts';
 import { withoutPassword } from '../store/index.ts';
 import { logRequest, serverLog } from './log.ts';
 import { listen, type ListenOptions } from './listen.ts';
@@ -55,7 +55,8 @@ export async function serve(options: ServeOptions): Promise<Serving> {
       ...(board !== undefined && { github: board }),
     });
     const onTrouble = (message: string): void => log.warn({ trouble: message }, 'the certificate was not reloaded');
-    const listening = await listen(server, { onTrouble, ...address });
+    const onFailed = (error: Error): void => log.error({ trouble: placeOf(error) }, 'an answer could not be sent');
+    const listening = await listen(server, { onTrouble, onFailed, ...address });
     log.info({ url: listening.url, store: withoutPassword(url) }, 'serving');
     const close = async (): Promise<void> => {
       await listening.close();

@@ -235,6 +235,24 @@ describe('events of a client', () => {
       break;
     }
   });
+
+  it('of the past are read page by page, to the last that the server has', async () => {
+    for (let n = 0; n < 7; n++) await server.box.lock(`n-${n}`).tryAcquire();
+    const asked: string[] = [];
+    // As if a page had room for no more: a page that ends early names the next one, whatever the reason.
+    const inPages: typeof fetch = (input, init) => {
+      const url = new URL(String(input));
+      asked.push(url.searchParams.get('limit') ?? '');
+      url.searchParams.set('limit', '3');
+      return server.server.fetch(new Request(url, init));
+    };
+    const reader = connect(URL_OF_TESTS, { token: LOCAL, fetch: inPages, clock });
+    const { events, isWhole } = await reader.history({ patterns: ['lock:acquired'] });
+    expect(events.map(({ resource }) => resource)).toEqual(Array.from({ length: 7 }, (_, n) => `lock/n-${n}`));
+    expect(isWhole).toBe(true);
+    // No more than a thousand in all.
+    expect(asked).toEqual(['1000', '997', '994']);
+  });
 });
 
 /**

@@ -2,13 +2,16 @@
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { type ClientRequest, createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { TestClock } from 'signalbox/testing';
 import { localTokenFile, readLocalToken } from '../../src/runtime/location/local-token.ts';
-import { eventsOf, TestServer } from '../support/server.ts';
+import { NodeAsked } from '../../src/server/asked.ts';
+import { eventsOf, LOCAL, TestServer } from '../support/server.ts';
 
 let clock: TestClock;
 let server: TestServer;
@@ -58,6 +61,29 @@ describe('a stream', () => {
   });
 });
 
+describe('a client that left before it was answered', () => {
+  it('is noticed, and keeps no stream', async () => {
+    const gone = await new Promise<NodeAsked>((resolve) => {
+      const http = createServer((incoming, outgoing) => {
+        outgoing.once('close', () => {
+          http.close();
+          resolve(new NodeAsked(incoming, outgoing));
+        });
+        asking.destroy();
+      });
+      let asking: ClientRequest;
+      http.listen(0, '127.0.0.1', () => {
+        const { port } = http.address() as AddressInfo;
+        const headers = { Authorization: `Bearer ${LOCAL}` };
+        asking = get({ host: '127.0.0.1', port, path: '/v1/events', headers }).on('error', () => undefined);
+      });
+    });
+    expect(gone.signal.aborted).toBe(true);
+    for (let n = 0; n < 10; n++) expect(await server.server.answer(gone)).toMatchObject({ status: 200 });
+    expect(server.server.readers).toBe(0);
+  });
+});
+
 describe('an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'once' };
 
@@ -89,6 +115,13 @@ describe('an Idempotency-Key', () => {
     expect(counted.version).toBe(1);
     const many = { compare: [], success: Array.from({ length: 11 }, () => ({ do: 'get', key: 'large' })) };
     expect((await server.post('/v1/bus', many)).status).toBe(400);
+  });
+
+  it('whose kept answer has a status that cannot be sent is reported as corrupt', async () => {
+    const begun = await server.box.once.begin('key', 'content', 60_000);
+    if (begun.kind !== 'first') throw new Error(begun.kind);
+    await begun.done({ status: 7, body: null }, 60_000);
+    await expect(server.box.once.begin('key', 'content', 60_000)).rejects.toMatchObject({ code: 'corrupt' });
   });
 });
 

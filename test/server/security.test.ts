@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TestClock } from 'signalbox/testing';
 import { open } from 'signalbox';
-import { listen, type Listening, OPERATIONS } from '../../src/server/index.ts';
+import { listen, type Listening, OPERATIONS, type Server } from '../../src/server/index.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -228,6 +228,16 @@ describe('a path', () => {
     expect(told).toMatchObject({ status: 405, body: { code: 'wrong-method' } });
     expect(told.headers.get('allow')).toBe('GET');
   });
+
+  it('that is also the path of an operation leads to the task with that name', async () => {
+    await server.post('/v1/tasks', { id: 'claim' });
+    expect(await server.get('/v1/tasks/claim')).toMatchObject({ status: 200, body: { task: 'claim' } });
+    expect((await server.fetch('HEAD', '/v1/tasks/claim')).status).toBe(200);
+    const refused = await server.ask('PATCH', '/v1/tasks/claim');
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST, GET, DELETE']);
+    expect((await server.ask('DELETE', '/v1/tasks/claim')).status).toBe(200);
+    expect((await server.get('/v1/tasks/claim')).status).toBe(404);
+  });
 });
 
 describe('on a port', () => {
@@ -270,6 +280,32 @@ describe('on a port', () => {
     expect(answer.status).toBe(413);
     expect(JSON.parse(answer.body)).toMatchObject({ code: 'body-too-large' });
     expect(sent).toBeLessThan(100);
+  });
+
+  it.each(['/v1/events', '/metrics', '/v1/who', '/docs', '/nothing'])(
+    '%s has the rules of every answer',
+    async (path) => {
+      const url = await to();
+      const headers = { Authorization: `Bearer ${LOCAL}` };
+      const told = await fetch(new URL(path, url), { headers });
+      await told.body?.cancel();
+      expect(told.headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(told.headers.get('x-content-type-options')).toBe('nosniff');
+    },
+  );
+
+  it('an answer that cannot be sent ends its connection, and not the server', async () => {
+    const failures: Error[] = [];
+    const broken = {
+      ...server.server,
+      answer: () => Promise.resolve({ status: 7, body: null }),
+      stop: () => undefined,
+    };
+    listening = await listen(broken as Server, {
+      ...{ port: 0, host: '127.0.0.1', onFailed: (error: Error) => failures.push(error) },
+    });
+    for (let n = 0; n < 2; n++) await expect(fetch(new URL('/v1/who', listening.url))).rejects.toThrow('fetch failed');
+    expect(new Set(failures.map(({ name }) => name))).toEqual(new Set(['RangeError']));
   });
 
   it('headers that are too large are refused', async () => {

@@ -159,7 +159,12 @@ function entryProblem({ content, answer }: Fields): string | undefined {
   if (typeof content !== 'string') return `its content is ${shown(content)}`;
   if (answer === undefined) return undefined;
   const { status } = Object(answer) as { readonly status?: unknown };
-  return Number.isSafeInteger(status) ? undefined : `its answer is ${shown(answer)}`;
+  return isStatus(status) ? undefined : `its answer is ${shown(answer)}`;
+}
+
+/** Whether it ends a request: no other can be sent. */
+function isStatus(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 200 && (value as number) <= 599;
 }
 
 /** The failure for a key that is too long, or has characters that no header carries. */
