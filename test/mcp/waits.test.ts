@@ -354,6 +354,25 @@ describe('over HTTP', () => {
     expect(await holders(box)).toEqual([]);
   });
 
+  it.each([30_000, 60_000])(
+    'a cancelled wait leaves the lock to others, also where a rule ends a silent hold after %s ms',
+    async (ttlMs) => {
+      const { a, c, token, box } = await begin('http');
+      await box.lock('main').configure({ ttlMs });
+      const server = await stage.server();
+      const asked = { name: 'main', holder: 'b', waitSeconds: 3600 };
+      const calling = requestWithTasks(server, 'tools/call', { name: 'acquire', arguments: asked });
+      await stage.pass(5);
+      const { taskId } = (await calling).result;
+      await a.call('release', { name: 'main', holder: 'a', token });
+      expect(await holders(box)).toEqual(['b']);
+      expect(await a.call('renew', { holder: 'b' })).toMatchObject({ status: 'lost' });
+      await requestWithTasks(server, 'tasks/cancel', { taskId });
+      expect(await c.call('acquire', { name: 'main', holder: 'c' })).toMatchObject({ status: 'granted' });
+      expect(await c.call('renew', { holder: 'c' })).toMatchObject({ holds: [{ resource: 'lock/main' }] });
+    },
+  );
+
   it('a claim by a task that is cancelled goes to another worker, also if it was just made', async () => {
     stage = new Stage('http', { taskAfterMs: 0 });
     const server = await stage.server();
