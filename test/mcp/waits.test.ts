@@ -1,7 +1,7 @@
 // Waits that outlast a call, and requests that nobody asks for any more.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Signalbox } from 'signalbox';
+import { Failure, type Signalbox } from 'signalbox';
 import { type Agent, answerIn, requestWithTasks, streamWithTasks } from './agents.ts';
 import { isSettled, Stage, type Way, WAYS } from './stage.ts';
 
@@ -401,6 +401,36 @@ describe('over HTTP', () => {
     await cancel(done);
     expect(await tasks.ownerOf('build')).toBe('done');
   });
+
+  it.each(['landed', 'did not land'])(
+    'a claim whose answer could not be kept for sure is handed out only if it stands: the write %s',
+    async (how) => {
+      stage = new Stage('http', { taskAfterMs: 0 });
+      const server = await stage.server();
+      const { tasks, once } = server.box;
+      const asked = { name: 'claim', arguments: { holder: 'w', waitSeconds: 600 } };
+      const { taskId } = (await requestWithTasks(server, 'tools/call', asked)).result;
+      await tasks.publish('build', {});
+      const begin = once.begin.bind(once);
+      const beginning = vi.spyOn(once, 'begin').mockImplementation(async (...given) => {
+        beginning.mockRestore();
+        const begun = await begin(...given);
+        if (begun.kind !== 'first') return begun;
+        const done: typeof begun.done = async (...answer) => {
+          if (how === 'landed') await begun.done(...answer);
+          throw new Failure('outcome-unknown', 'the connection broke');
+        };
+        return { ...begun, done };
+      });
+      const get = async () => (await requestWithTasks(server, 'tasks/get', { taskId })).result;
+      const first = await get();
+      expect(await tasks.status('build')).toBe(how === 'landed' ? 'running' : 'pending');
+      if (how !== 'landed') return;
+      expect(first).toMatchObject({ status: 'working' });
+      expect(await get()).toMatchObject({ result: { structuredContent: { status: 'claimed', task: 'build' } } });
+      expect(await tasks.ownerOf('build')).toBe('w');
+    },
+  );
 
   it('a task that is cancelled leaves the line; an id that is none is refused', async () => {
     const { box } = await begin('http');
