@@ -136,7 +136,11 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const begun = instant(clock);
     for (;;) {
       const leftMs = Math.max(0, waitMs - sinceMs(clock, begun));
-      const answer = await this.#goneOn({ holder, ticket }, leftMs, signal);
+      const answer = await this.#goneOn({ holder, ticket }, leftMs, signal).catch((error: unknown) => {
+        // The request keeps its place: its caller may go on with the ticket, or withdraw it.
+        if (signal?.aborted !== true || error !== signal.reason) throw error;
+        return { outcome: 'waiting', ticket, position: null, holders: [] } as const;
+      });
       if (answer === undefined) return { kind: 'gone' };
       if ('grant' in answer) return { kind: 'acquired', hold: this.detached(answer.grant) };
       if (sinceMs(clock, begun) >= waitMs || signal?.aborted === true) return waitingOf(answer);

@@ -137,6 +137,22 @@ describe('a wait of a client', () => {
     await (await inTime(third)).release();
   });
 
+  it('with a ticket that is given up answers the ticket, as the library does, and can go on', async () => {
+    const first = await server.box.lock('main').acquire({ holder: 'first' });
+    const asked = await box.lock('main').askDetached({ holder: 'second' });
+    if (asked.kind !== 'waiting') throw new Error(asked.kind);
+    const claim = { ticket: asked.ticket, holder: 'second' };
+    const leaving = new AbortController();
+    const waiting = box.lock('main').collect(claim, { waitMs: 60_000, signal: leaving.signal });
+    await expect.poll(() => wire.sent.length).toBe(2);
+    // As with every request that its sender cuts off.
+    wire.losesAnswer = () => true;
+    leaving.abort();
+    expect(await waiting).toMatchObject({ kind: 'waiting', ticket: asked.ticket });
+    await first.release();
+    expect(await box.lock('main').collect(claim)).toMatchObject({ kind: 'acquired' });
+  });
+
   it('that is over or given up leaves the queue', async () => {
     await server.box.lock('main').acquire({ holder: 'first' });
     const late = await inTime(
