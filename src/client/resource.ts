@@ -79,9 +79,14 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
    * Releases a hold; a token of an earlier grant changes nothing. Without a token, it releases the only hold that the holder
    * has, and answers `ambiguous` if it has several.
    */
-  async release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
+  release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
+    return this.releaseWith(claim);
+  }
+
+  /** @internal */
+  async releaseWith(claim: object, more: Pick<Ask, 'onUnsure'> = {}): Promise<ClaimReleaseOutcome> {
     try {
-      await this.post('release', claim, { isKeyed: true });
+      await this.post('release', claim, { isKeyed: true, ...more });
       return { kind: 'released' };
     } catch (error) {
       const { code, tokens } = refusedWith(error, 'not-owner', 'not-held', 'ambiguous');

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { open } from 'signalbox';
 import { connect, Failure, HoldLost, NotAcquired, type RemoteSignalbox, ServerRefusal } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
@@ -88,6 +88,19 @@ describe('a hold of a client', () => {
     wire.losesAnswer = (path) => path.endsWith('/release');
     expect(await inTime(hold.release())).toEqual({ kind: 'released' });
     expect(await box.lock('main').isFree()).toBe(true);
+  });
+
+  it('counts as released although the server was killed before it kept its answer; a hold that was taken does not', async () => {
+    const { once } = server.box;
+    const hold = await box.lock('main').acquire({ holder: 'agent:7' });
+    const killed = { kind: 'first', done: () => Promise.resolve(false), failed: () => Promise.resolve(false) } as const;
+    vi.spyOn(once, 'begin').mockResolvedValueOnce(killed);
+    wire.losesAnswer = (path) => path.endsWith('/release');
+    expect(await inTime(hold.release())).toEqual({ kind: 'released' });
+    expect(wire.sent.filter(({ path }) => path.endsWith('/release'))).toHaveLength(2);
+    const taken = await box.lock('main').acquire();
+    await server.box.lock('main').break({ holder: 'ann', reason: 'maintenance' });
+    expect(await taken.release()).toEqual({ kind: 'already-lost', why: 'expired' });
   });
 
   it('of a reader becomes the writer under a new token, and is renewed under it', async () => {
