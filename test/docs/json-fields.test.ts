@@ -14,9 +14,9 @@ const FREE = new Set(['metadata', 'data', 'result', 'outputs', 'byResource', 'co
 const scratch = new Scratch();
 afterAll(() => scratch.remove());
 
-/** The objects that a script prints, on stderr too; `s` is `signalbox --json` on the scratch store. */
-async function printed(script: string): Promise<readonly unknown[]> {
-  const env = { NODE: process.execPath, CLI, SIGNALBOX_URL: scratch.store };
+/** The objects that a script prints, on stderr too; `s` is `signalbox --json` on a store that no other script uses. */
+async function printed(store: string, script: string): Promise<readonly unknown[]> {
+  const env = { NODE: process.execPath, CLI, SIGNALBOX_URL: `file:${join(scratch.dir, 'stores', store)}` };
   const prelude = 's() { "$NODE" "$CLI" --json "$@"; return 0; }; exec 2>&1';
   const { stdout } = await startProgram('bash', ['-c', `${prelude}\n${script}`], { env, cwd: scratch.dir }).ended;
   return stdout
@@ -107,9 +107,9 @@ describe('docs/cli.md names every field that is printed', () => {
         s events denied; s maintain; s doctor; s export out; s import out --store "file:$PWD/other"
         s token create me --role viewer; s token list; s token local`,
     },
-  ])('by $of', async ({ sections, script }) => {
+  ])('by $of', async ({ of, sections, script }) => {
     const names = namesIn(sections);
-    const objects = await printed(script);
+    const objects = await printed(of.replaceAll(/\W+/g, '-'), script);
     expect(objects.length).toBeGreaterThan(0);
     expect([...new Set(fieldsOf(objects))].filter((field) => !names.has(field))).toEqual([]);
   });

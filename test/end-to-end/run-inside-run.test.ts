@@ -120,14 +120,14 @@ describe.each(stores)('a run inside a run, on $on', ({ kind }) => {
 
   it('that is ended with the rest lets its command clean up, although the next holder ends that run too', async () => {
     const outer = sh(
-      `box --lock a -- sh -c 'trap "until [ -e go ]; do sleep 0.02; done; echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
+      `box --lock a --grace 5m -- sh -c 'trap "until [ -e go ]; do sleep 0.02; done; echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
       ...['--lock', 'a', '--ttl', '2s'],
     );
     const inner = await outer.pidOf();
     outer.kill('SIGKILL');
     // The command has lost its hold and cleans up when the next holder sends TERM to everything around it.
     await outer.prints(/the hold was lost.*ending the command/, 'stderr');
-    const next = sh('echo begin next >> marks', '--lock', 'a');
+    const next = sh('echo begin next >> marks', '--lock', 'a', '--grace', '5m');
     await next.prints(/ending process.*left behind by run:/, 'stderr');
     expect(isAlive(inner)).toBe(true);
     writeFileSync(place.path('go'), '');

@@ -209,6 +209,25 @@ describe('the state of a store', () => {
     expect(await box.loadState(dir)).toMatchObject({ kind: 'loaded' });
   });
 
+  it('does not undo a drain, and tells of one that it brings', async () => {
+    const from = await newBox();
+    await from.semaphore('slots', { capacity: 2 }).configure({ ttlMs: 60_000 });
+    await from.saveState(join(dir, 'open'));
+    await from.semaphore('slots').drain({ holder: 'ops', reason: 'migration' });
+    await from.saveState(join(dir, 'closed'));
+    const into = await newBox();
+    const told: string[] = [];
+    await into.on('*', ({ type }) => void told.push(type));
+    expect((await into.loadState(join(dir, 'closed'))).kind).toBe('loaded');
+    await settled();
+    await settled();
+    expect(told).toContain('semaphore:drained');
+    expect(await into.loadState(join(dir, 'open'))).toMatchObject({
+      kind: 'refused',
+      conflicts: [{ resource: 'semaphore/slots', why: 'it is drained, by ops; undo that first' }],
+    });
+  });
+
   it('is not imported where a hold would come back with a token that is behind one given out since', async () => {
     const source = await newBox();
     const held = await source.lock('main').acquire({ holder: 'worker:1' });

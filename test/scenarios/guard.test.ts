@@ -74,33 +74,38 @@ describe('a condition on the store', () => {
   story('semaphoreAvailable: so many slots are free', aCondition)`
     > {"semaphoreAvailable":{"name":"agents","slots":2}}
     = needsInput: semaphore:agents
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
 
     > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents = {"capacity":3,"used":1}
     = passed: semaphore "agents" has 2 of 3 slots free, 2 wanted
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
 
     > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents = {"capacity":3,"used":2}
     = failed (open): semaphore "agents" has 1 of 3 slots free, 2 wanted
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
 
     # It was made smaller, and those who are in have not left yet.
     > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents = {"capacity":2,"used":3}
     = failed (open): semaphore "agents" has 0 of 2 slots free, 2 wanted
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
+
+    # It was drained, so its free slots are nobody's.
+    > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents = {"capacity":3,"used":1,"drained":"drained by ops: migration"}
+    = failed (open): semaphore "agents" is drained by ops: migration
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
 
     # More than there are, or of what there is not: it cannot pass as things stand.
     > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents = {"capacity":1,"used":0}
     = failed (stuck): semaphore "agents" has 1 slot in all, 2 wanted; semaphoreAvailable cannot pass as things stand
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
 
     > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents = null
     = failed (stuck): semaphore "agents" does not exist: nobody has created it; semaphoreAvailable cannot pass as things stand
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
 
     > {"semaphoreAvailable":{"name":"agents","slots":2}} | semaphore:agents ! no answer
     = needsInput: semaphore:agents (no answer)
-    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:acquired
+    ~ asks for semaphore:agents; woken by semaphore:released, semaphore:reclaimed, semaphore:forced, semaphore:resized, semaphore:undrained, semaphore:acquired
   `;
 
   story('taskDone: a task that is complete', aCondition)`

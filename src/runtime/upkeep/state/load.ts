@@ -4,6 +4,7 @@
  * again with the tokens of their drivers, because the drivers' locks may have smaller ones here.
  */
 import {
+  type Drain,
   DETACHED_TTL_MS,
   type Event,
   type LockHold,
@@ -86,7 +87,7 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
         const { record: key, queue, queueEnd } = resourceKeys(planned.kind, planned.saved.name);
         const there = found.get(resource)?.record;
         const record = await recordFor(runtime, session, planned, there?.token ?? 0, leases);
-        const events = eventsOf(record, runtime.clock.now(), there?.kind === 'semaphore' ? there.capacity : 0);
+        const events = eventsOf(record, runtime.clock.now(), there);
         compare.push({ key, target: 'mod', is: '=', than: mods.get(resource) ?? 0 });
         compare.push({ key: queue, end: queueEnd, target: 'version', is: '=', than: 0 });
         const link = linkOf(runtime, looked, resource, key, events);
@@ -200,6 +201,10 @@ function conflictOf(planned: Planned, { found, malformed, horizon }: Looked): re
   const [hold] = there.record.holds;
   if (hold !== undefined) return [{ resource, why: `it is held, by ${hold.holder}` }];
   if (there.tickets.length > 0) return [{ resource, why: 'a process waits for it' }];
+  const drain = drainOf(there.record);
+  if (drain !== undefined && (planned.saved as SavedSemaphore).drained === undefined) {
+    return [{ resource, why: `it is drained, by ${drain.by}; undo that first` }];
+  }
   if (oldest > there.record.token) return [];
   if (planned.saved.holds.length === 0) return [];
   return [{ resource, why: `token ${there.record.token} was given out here, and ${oldest} would go back behind it` }];
@@ -251,8 +256,18 @@ async function grantFor(
   };
 }
 
-/** Subscribers get events for these holds, as for any others, and for free slots. */
-function eventsOf(record: AnyRecord, at: number, capacityBefore: number): readonly Event[] {
+function drainOf(record: AnyRecord | undefined): Drain | undefined {
+  return record?.kind === 'semaphore' ? record.drained : undefined;
+}
+
+/** Subscribers get events for these holds, as for any others, for free slots, and for a drain. */
+function eventsOf(record: AnyRecord, at: number, there: AnyRecord | undefined): readonly Event[] {
+  const capacityBefore = there?.kind === 'semaphore' ? there.capacity : 0;
+  const drain = drainOf(there) === undefined ? drainOf(record) : undefined;
+  const drained: readonly Event[] =
+    drain === undefined
+      ? []
+      : [{ type: 'semaphore:drained', at, holder: drain.by, reason: drain.reason, imported: true }];
   const resized: readonly Event[] =
     record.kind === 'semaphore' && record.capacity !== capacityBefore
       ? [
@@ -270,7 +285,7 @@ function eventsOf(record: AnyRecord, at: number, capacityBefore: number): readon
     ...('mode' in hold ? { mode: hold.mode } : { weight: hold.weight, slots: hold.slots }),
     imported: true,
   }));
-  return [...resized, ...acquired];
+  return [...resized, ...drained, ...acquired];
 }
 
 async function endLeases({ store }: Runtime, leases: readonly string[]): Promise<void> {
