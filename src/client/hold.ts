@@ -106,13 +106,17 @@ export abstract class RemoteHold implements AsyncDisposable {
   }
 
   async #release(): Promise<ReleaseOutcome> {
-    const { lost } = this;
+    // The clock may say that it is lost before the timer does.
+    const { isValid, lost } = this;
     this.kept.end();
     this.of.forgotten(this);
     if (lost !== undefined) return { kind: 'already-lost', why: lost.why };
     if (this.isReentry) return { kind: 'still-held' };
-    const { kind } = await this.of.release(this.claim);
-    return kind === 'released' ? { kind } : { kind: 'already-lost', why: 'expired' };
+    let isUnsure = false;
+    const { kind } = await this.of.releaseWith(this.claim, { onUnsure: () => (isUnsure = true) });
+    // A server that was killed before it kept its answer has released the hold: the repeat finds nothing.
+    const isReleased = kind === 'released' || (isUnsure && isValid);
+    return isReleased ? { kind: 'released' } : { kind: 'already-lost', why: 'expired' };
   }
 
   /** What is shown when a hold is printed. */

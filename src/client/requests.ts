@@ -41,6 +41,8 @@ export interface Ask {
   readonly signal?: AbortSignal | undefined;
   /** How long to repeat it, if not for the usual time. */
   readonly retryMs?: number;
+  /** Called when an attempt gets no answer although the server may have carried it out. */
+  readonly onUnsure?: () => void;
 }
 
 export interface Answered {
@@ -83,6 +85,7 @@ export class Requests {
     const key = ask.isKeyed === true ? newKey() : undefined;
     for (let failures = 0; ; failures++) {
       const tried = await this.#once(ask, key);
+      if ('error' in tried && tried.wasSent && !wasRefused(tried.error)) ask.onUnsure?.();
       if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 };
       const problem = 'body' in tried ? problemIn(tried) : undefined;
       const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
@@ -202,8 +205,7 @@ export class Requests {
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
     const why = said + how;
-    const isCertain =
-      method === 'GET' || !wasSent || (below as { code?: unknown } | undefined)?.code === 'ECONNREFUSED';
+    const isCertain = method === 'GET' || !wasSent || wasRefused(cause);
     const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
@@ -213,6 +215,11 @@ function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean 
   if (code === 'key-in-use') return true;
   // After 504 a server has forgotten the key: the repeat would be carried out once more.
   return status === 429 || status === 503 || (status === 504 && !isKeyed);
+}
+
+function wasRefused(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+  return cause?.code === 'ECONNREFUSED';
 }
 
 async function bodyOf(response: Response): Promise<unknown> {

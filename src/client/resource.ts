@@ -79,9 +79,14 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
    * Releases a hold; a token of an earlier grant changes nothing. Without a token, it releases the only hold that the holder
    * has, and answers `ambiguous` if it has several.
    */
-  async release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
+  release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
+    return this.releaseWith(claim);
+  }
+
+  /** @internal */
+  async releaseWith(claim: object, more: Pick<Ask, 'onUnsure'> = {}): Promise<ClaimReleaseOutcome> {
     try {
-      await this.post('release', claim, { isKeyed: true });
+      await this.post('release', claim, { isKeyed: true, ...more });
       return { kind: 'released' };
     } catch (error) {
       const { code, tokens } = refusedWith(error, 'not-owner', 'not-held', 'ambiguous');
@@ -136,7 +141,11 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const begun = instant(clock);
     for (;;) {
       const leftMs = Math.max(0, waitMs - sinceMs(clock, begun));
-      const answer = await this.#goneOn({ holder, ticket }, leftMs, signal);
+      const answer = await this.#goneOn({ holder, ticket }, leftMs, signal).catch((error: unknown) => {
+        // The request keeps its place: its caller may go on with the ticket, or withdraw it.
+        if (signal?.aborted !== true || error !== signal.reason) throw error;
+        return { outcome: 'waiting', ticket, position: null, holders: [] } as const;
+      });
       if (answer === undefined) return { kind: 'gone' };
       if ('grant' in answer) return { kind: 'acquired', hold: this.detached(answer.grant) };
       if (sinceMs(clock, begun) >= waitMs || signal?.aborted === true) return waitingOf(answer);

@@ -187,16 +187,18 @@ async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, sig
     return isLate ? { done: noneTold({ holder, task, capabilities }, false) } : waits;
   }
   const done = claimedTold(claimed);
-  let isKept = false;
+  const body = JSON.parse(JSON.stringify(done)) as Json;
+  const giveBack = () => box.tasks.release(claimed.task, { holder, token: claimed.token });
   try {
-    const body = JSON.parse(JSON.stringify(done)) as Json;
-    isKept = !signal.aborted && (await begun.done({ status: 200, body }, limits.ttlMs));
-  } finally {
-    // The client is gone, has cancelled the task, or never hears of this claim: another worker gets it.
-    if (!isKept) {
-      await box.tasks.release(claimed.task, { holder, token: claimed.token });
-      await begun.failed();
-    }
+    if (!signal.aborted && (await begun.done({ status: 200, body }, limits.ttlMs))) return { done };
+  } catch (error) {
+    // Perhaps the answer is kept all the same: the next poll gives it, so the claim must stand.
+    if (!(await begun.failed())) return waits;
+    await giveBack();
+    throw error;
   }
-  return isKept ? { done } : waits;
+  // The client is gone, or has cancelled the task: another worker gets it.
+  await begun.failed();
+  await giveBack();
+  return waits;
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { open } from 'signalbox';
 import { connect, Failure, HoldLost, NotAcquired, type RemoteSignalbox, ServerRefusal } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
@@ -90,6 +90,19 @@ describe('a hold of a client', () => {
     expect(await box.lock('main').isFree()).toBe(true);
   });
 
+  it('counts as released although the server was killed before it kept its answer; a hold that was taken does not', async () => {
+    const { once } = server.box;
+    const hold = await box.lock('main').acquire({ holder: 'agent:7' });
+    const killed = { kind: 'first', done: () => Promise.resolve(false), failed: () => Promise.resolve(false) } as const;
+    vi.spyOn(once, 'begin').mockResolvedValueOnce(killed);
+    wire.losesAnswer = (path) => path.endsWith('/release');
+    expect(await inTime(hold.release())).toEqual({ kind: 'released' });
+    expect(wire.sent.filter(({ path }) => path.endsWith('/release'))).toHaveLength(2);
+    const taken = await box.lock('main').acquire();
+    await server.box.lock('main').break({ holder: 'ann', reason: 'maintenance' });
+    expect(await taken.release()).toEqual({ kind: 'already-lost', why: 'expired' });
+  });
+
   it('of a reader becomes the writer under a new token, and is renewed under it', async () => {
     const hold = await box.lock('docs').acquire({ mode: 'shared' });
     const { token } = hold;
@@ -135,6 +148,22 @@ describe('a wait of a client', () => {
     expect((await box.lock('main').inspect()).waiting.map(({ holder }) => holder)).toEqual(['third']);
     await hold.release();
     await (await inTime(third)).release();
+  });
+
+  it('with a ticket that is given up answers the ticket, as the library does, and can go on', async () => {
+    const first = await server.box.lock('main').acquire({ holder: 'first' });
+    const asked = await box.lock('main').askDetached({ holder: 'second' });
+    if (asked.kind !== 'waiting') throw new Error(asked.kind);
+    const claim = { ticket: asked.ticket, holder: 'second' };
+    const leaving = new AbortController();
+    const waiting = box.lock('main').collect(claim, { waitMs: 60_000, signal: leaving.signal });
+    await expect.poll(() => wire.sent.length).toBe(2);
+    // As with every request that its sender cuts off.
+    wire.losesAnswer = () => true;
+    leaving.abort();
+    expect(await waiting).toMatchObject({ kind: 'waiting', ticket: asked.ticket });
+    await first.release();
+    expect(await box.lock('main').collect(claim)).toMatchObject({ kind: 'acquired' });
   });
 
   it('that is over or given up leaves the queue', async () => {

@@ -1,7 +1,7 @@
 // Waits that outlast a call, and requests that nobody asks for any more.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Signalbox } from 'signalbox';
+import { Failure, type Signalbox } from 'signalbox';
 import { type Agent, answerIn, requestWithTasks, streamWithTasks } from './agents.ts';
 import { isSettled, Stage, type Way, WAYS } from './stage.ts';
 
@@ -354,6 +354,25 @@ describe('over HTTP', () => {
     expect(await holders(box)).toEqual([]);
   });
 
+  it.each([30_000, 60_000])(
+    'a cancelled wait leaves the lock to others, also where a rule ends a silent hold after %s ms',
+    async (ttlMs) => {
+      const { a, c, token, box } = await begin('http');
+      await box.lock('main').configure({ ttlMs });
+      const server = await stage.server();
+      const asked = { name: 'main', holder: 'b', waitSeconds: 3600 };
+      const calling = requestWithTasks(server, 'tools/call', { name: 'acquire', arguments: asked });
+      await stage.pass(5);
+      const { taskId } = (await calling).result;
+      await a.call('release', { name: 'main', holder: 'a', token });
+      expect(await holders(box)).toEqual(['b']);
+      expect(await a.call('renew', { holder: 'b' })).toMatchObject({ status: 'lost' });
+      await requestWithTasks(server, 'tasks/cancel', { taskId });
+      expect(await c.call('acquire', { name: 'main', holder: 'c' })).toMatchObject({ status: 'granted' });
+      expect(await c.call('renew', { holder: 'c' })).toMatchObject({ holds: [{ resource: 'lock/main' }] });
+    },
+  );
+
   it('a claim by a task that is cancelled goes to another worker, also if it was just made', async () => {
     stage = new Stage('http', { taskAfterMs: 0 });
     const server = await stage.server();
@@ -382,6 +401,36 @@ describe('over HTTP', () => {
     await cancel(done);
     expect(await tasks.ownerOf('build')).toBe('done');
   });
+
+  it.each(['landed', 'did not land'])(
+    'a claim whose answer could not be kept for sure is handed out only if it stands: the write %s',
+    async (how) => {
+      stage = new Stage('http', { taskAfterMs: 0 });
+      const server = await stage.server();
+      const { tasks, once } = server.box;
+      const asked = { name: 'claim', arguments: { holder: 'w', waitSeconds: 600 } };
+      const { taskId } = (await requestWithTasks(server, 'tools/call', asked)).result;
+      await tasks.publish('build', {});
+      const begin = once.begin.bind(once);
+      const beginning = vi.spyOn(once, 'begin').mockImplementation(async (...given) => {
+        beginning.mockRestore();
+        const begun = await begin(...given);
+        if (begun.kind !== 'first') return begun;
+        const done: typeof begun.done = async (...answer) => {
+          if (how === 'landed') await begun.done(...answer);
+          throw new Failure('outcome-unknown', 'the connection broke');
+        };
+        return { ...begun, done };
+      });
+      const get = async () => (await requestWithTasks(server, 'tasks/get', { taskId })).result;
+      const first = await get();
+      expect(await tasks.status('build')).toBe(how === 'landed' ? 'running' : 'pending');
+      if (how !== 'landed') return;
+      expect(first).toMatchObject({ status: 'working' });
+      expect(await get()).toMatchObject({ result: { structuredContent: { status: 'claimed', task: 'build' } } });
+      expect(await tasks.ownerOf('build')).toBe('w');
+    },
+  );
 
   it('a task that is cancelled leaves the line; an id that is none is refused', async () => {
     const { box } = await begin('http');

@@ -39,12 +39,12 @@ export interface KeptAnswer {
 export type OnceOutcome =
   /**
    * It is the first: carry it out, then call `done`, or `failed` if it did nothing. `done` answers false if the request does not
-   * count any more: it took too long, or was settled otherwise.
+   * count any more: it took too long, or was settled otherwise. `failed` answers whether it is certain that no answer is kept.
    */
   | {
       readonly kind: 'first';
       readonly done: (answer: KeptAnswer, keptMs: number) => Promise<boolean>;
-      readonly failed: () => Promise<void>;
+      readonly failed: () => Promise<boolean>;
     }
   | { readonly kind: 'answered'; readonly answer: KeptAnswer }
   /** Another server, or this one, is carrying it out. */
@@ -85,10 +85,13 @@ export class OnceKeys {
     if (succeeded) {
       const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
         this.#keep(at, revision, { content, answer }, keptMs);
-      const failed = async (): Promise<void> => {
+      const failed = (): Promise<boolean> => {
         const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
         const drop = { compare: isStillOurs, success: [{ do: 'delete', key: at } as const], failure: [] };
-        await send(this.#runtime, drop).catch(() => undefined);
+        return send(this.#runtime, drop).then(
+          ({ succeeded }) => succeeded,
+          () => false,
+        );
       };
       return { kind: 'first', done, failed };
     }

@@ -9,7 +9,6 @@
  */
 import {
   availableSlots,
-  DETACHED_TTL_MS,
   type Drain,
   type Hold,
   isStale,
@@ -36,6 +35,7 @@ import {
   type ResourceKind,
   TICKETS,
 } from '../../layout.ts';
+import { wasCollected } from '../../holds/detached.ts';
 import { aName, anObject, flag, oneOf, refuseWrongValues } from '../../options.ts';
 import { ownCopy } from '../../own-copy.ts';
 import type { Runtime } from '../../runtime.ts';
@@ -65,8 +65,8 @@ export interface SurveyedHold {
   /** Whether the hold rests on the session of a process. A detached hold has a lease of its own, which its holder renews. */
   readonly isAttached: boolean;
   /**
-   * Whether its holder knows of it: until a grant is collected, it has the lease of its ticket, which is shorter than its own.
-   * Unknown if leases were not asked for.
+   * Whether its holder knows of it: until a grant is collected, it has the lease of its ticket, and nothing measures its longest
+   * time. Unknown if leases were not asked for.
    */
   readonly isCollected?: boolean | undefined;
   /** The process that keeps it, if the hold is attached and the process lives. */
@@ -206,7 +206,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       metadata: ownCopy(grant.metadata),
       maxHoldMs: grant.maxHoldMs,
       isAttached,
-      isCollected: lease === undefined ? undefined : isAttached || lease.ttlMs >= (grant.ttlMs ?? DETACHED_TTL_MS),
+      isCollected: lease === undefined ? undefined : isAttached || wasCollected(grant, lease.ttlMs),
       session,
       takenBy:
         anchored.session(grant.lease) ?? (grant.from === undefined ? undefined : sessionOf(grant.lease, grant.from)),
