@@ -87,12 +87,14 @@ export {
 } from './guard/index.ts';
 export {
   DETACHED_TTL_MS,
+  isAbout,
   type Limits,
   renewWithinMs,
   type Settings,
   settingsProblem,
   shorter,
   TICKET_MS,
+  wasCollected,
 } from './settings.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {

@@ -33,6 +33,19 @@ export const DETACHED_TTL_MS = 60_000;
 /** How long a ticket keeps its place while nobody asks for it, and a grant waits to be collected. */
 export const TICKET_MS = 60_000;
 
+/**
+ * Whether a detached grant was handed out. That binds it by its longest time, if it has one; else only the time of its lease
+ * tells, which is that of its ticket until then, and says nothing if both are the same.
+ */
+export function wasCollected({ limit, maxHoldMs, ttlMs = DETACHED_TTL_MS }: Hold, leaseMs: number): boolean {
+  return limit !== undefined || (maxHoldMs === undefined && isAbout(leaseMs, ttlMs));
+}
+
+/** Stores round up to whole seconds. */
+export function isAbout(grantedMs: number, wantedMs: number): boolean {
+  return grantedMs >= wantedMs && grantedMs < wantedMs + 1000;
+}
+
 /** A holder should try four times before its hold is stale: one lost renewal, or two, must not cost it the hold. */
 const RENEWALS_PER_TTL = 4;
 

@@ -2,6 +2,7 @@
 import {
   DETACHED_TTL_MS,
   type Hold as Grant,
+  isAbout,
   type Json,
   renewWithinMs,
   requestProblem,
@@ -128,19 +129,6 @@ async function bound(
   if (other === undefined) return lease.ttlMs;
   await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
   return other.ttlMs;
-}
-
-/**
- * Whether a detached grant was handed out. That binds it by its longest time, if it has one; else only the time of its lease
- * tells, which is that of its ticket until then, and says nothing if both are the same.
- */
-export function wasCollected({ limit, maxHoldMs, ttlMs = DETACHED_TTL_MS }: Grant, leaseMs: number): boolean {
-  return limit !== undefined || (maxHoldMs === undefined && isAbout(leaseMs, ttlMs));
-}
-
-/** Stores round up to whole seconds. */
-function isAbout(grantedMs: number, wantedMs: number): boolean {
-  return grantedMs >= wantedMs && grantedMs < wantedMs + 1000;
 }
 
 /** The process that the user named; throws if a hold cannot be tied to it. */

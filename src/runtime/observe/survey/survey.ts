@@ -22,6 +22,7 @@ import {
   type SemaphoreRecord,
   slotNumbers,
   type Token,
+  wasCollected,
 } from '../../../core/index.ts';
 import { Failure } from '../../../failure.ts';
 import { prefixed, type ReadResult, type Revision } from '../../../store/index.ts';
@@ -35,7 +36,6 @@ import {
   type ResourceKind,
   TICKETS,
 } from '../../layout.ts';
-import { wasCollected } from '../../holds/detached.ts';
 import { aName, anObject, flag, oneOf, refuseWrongValues } from '../../options.ts';
 import { ownCopy } from '../../own-copy.ts';
 import type { Runtime } from '../../runtime.ts';
