@@ -188,7 +188,7 @@ export interface RecordDocument<R> {
   readonly events: readonly Event[];
   /** The process that wrote it. */
   readonly by?: string;
-  /** The marks of the last marked commands: see `write/marks.ts`. */
+  /** The marks of the last marked commands: see `Snapshot.marks` in `write/snapshot.ts`. */
   readonly marks?: readonly string[];
   /** The last entry of the witness: the one of the write that made it. */
   readonly head?: Head;

@@ -21,7 +21,7 @@ import type { WriterHost } from './write/writer-host.ts';
 import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
 import type { RuntimeObserver } from './observer.ts';
 import { Presence } from './session/presence.ts';
-import { type LetterRecipient, readLetter } from './session/mailbox.ts';
+import { type LetterRecipient, readLetter } from './write/letters.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
 import { Waiters } from './holds/waiters.ts';
 

@@ -15,7 +15,6 @@ import {
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
-import type { WaitOptions } from './holds/acquisition.ts';
 import { OnceKeys } from './access/once.ts';
 import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
@@ -46,7 +45,7 @@ import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
 import { runUnder } from './holds/run-under.ts';
-import { type DetachedHold, type RequestOptions, settingsIn } from './holds/terms.ts';
+import { type DetachedHold, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
@@ -379,7 +378,7 @@ export class Signalbox implements AsyncDisposable {
       return hold;
     },
     shown: (kept) => (kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold)),
-    acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
+    acquire: (want, options) => {
       if ('lock' in want) {
         return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });
       }

@@ -7,7 +7,6 @@
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
-import { handedOut } from './hand-out.ts';
 import type { Hold } from './public-hold.ts';
 import type { DetachedHold } from './terms.ts';
 import type { Parts } from './together-write.ts';
@@ -38,7 +37,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   }
   const former = pairs[0]?.lease ?? undefined;
   if (former !== undefined) await runtime.store.revokeLease(former).catch(() => undefined);
-  await handedOut(runtime, kept);
+  await kept.handOut();
   kept.check();
   return parts.shown(kept);
 }

@@ -22,7 +22,7 @@ import {
   type Session,
   sharesOneClock,
 } from '../session/session.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 import type { AnyOutcome } from '../write/pending-command.ts';
 import type { WaitStatus } from './acquisition.ts';
 import type { AnyResource } from './resource.ts';

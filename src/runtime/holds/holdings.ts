@@ -4,7 +4,7 @@ import type { ResourceWriter } from '../write/resource-writer.ts';
 import { type LossNotice, processOf } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
-import { isResource } from '../session/mailbox.ts';
+import { isResource } from '../write/letters.ts';
 import type { Trace } from '../tracer.ts';
 
 /** A hold of this process that rests on its session. */

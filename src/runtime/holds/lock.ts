@@ -35,7 +35,7 @@ import {
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 
 /** How to ask for a lock. */
 export interface LockOptions<Meta = Json> extends RequestOptions<Meta> {
@@ -69,16 +69,11 @@ type LockHeld = DetachedHold & { readonly mode: LockMode };
 
 /** A lock by its name. `Meta`: the type of the metadata that its holders give. */
 export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<Meta> & LockOptions<Meta>> {
-  readonly #resource: Resource<LockState, LockCommand, LockOutcome, KeptLockHold>;
+  readonly #resource: Resource<LockState, LockCommand, LockOutcome>;
 
   /** @internal */
   constructor(runtime: Runtime, name: string) {
-    const resource = new Resource<LockState, LockCommand, LockOutcome, KeptLockHold>(
-      runtime,
-      lockMachine,
-      name,
-      askForLock,
-    );
+    const resource = new Resource<LockState, LockCommand, LockOutcome>(runtime, lockMachine, name, askForLock);
     super(resource as never, shownHold);
     this.#resource = resource;
   }
@@ -163,7 +158,7 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
     const kept = new KeptLockHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
     refuseReader(kept, options?.mode);
-    const given = this.#resource.given(kept);
+    const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
   };
 }

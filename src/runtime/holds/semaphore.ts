@@ -31,7 +31,7 @@ import {
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 
 /** How to ask for slots. */
 export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
@@ -84,7 +84,7 @@ export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-dra
 /** What `undrain` answers. */
 export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
 
-type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
+type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome>;
 
 /** A detached hold of slots, with their numbers. */
 type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
@@ -211,7 +211,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
     const kept = new KeptSemaphoreHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
-    const given = this.#resource.given(kept);
+    const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };
 }

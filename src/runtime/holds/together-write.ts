@@ -24,7 +24,6 @@ import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-
 import { readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';
 import type { WaitOptions } from './acquisition.ts';
-import { handedOut } from './hand-out.ts';
 import type { KeptHold } from './hold.ts';
 import { HoldSet } from './hold-set.ts';
 import type { Hold } from './public-hold.ts';
@@ -239,7 +238,7 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     );
     const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
     try {
-      await Promise.all(kept.map(async (hold) => handedOut(runtime, hold)));
+      await Promise.all(kept.map(async (hold) => hold.handOut()));
       // Their limits took time to set, and the first may be over before the last is there.
       holds.check();
     } catch (error) {

@@ -13,7 +13,7 @@ import {
   type ReadResult,
   type Transaction,
 } from '../../store/index.ts';
-import type { Decision } from './decision.ts';
+import { type Decision, difference, type Moved } from './decision.ts';
 import {
   anchorKey,
   encode,
@@ -28,14 +28,13 @@ import {
   ticketKey,
 } from '../layout.ts';
 import { lettersOf, reportOf } from './letters.ts';
-import { marksAfter } from './marks.ts';
-import { difference, type Moved } from './moved-tickets.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending-command.ts';
 import { commandsOf } from './witnessed.ts';
 import type { Link, Witness } from './witness.ts';
 import {
   type LeaseReads,
+  marksAfter,
   type QueueReads,
   readLeases,
   readQueue,
