@@ -31,7 +31,7 @@ import {
   type HolderView,
   type ModeOutcome,
   type RequestOptions,
-  type SettingsView,
+  type ResourceView,
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
@@ -43,29 +43,21 @@ export interface LockOptions<Meta = Json> extends RequestOptions<Meta> {
   readonly mode?: LockMode;
 }
 
-/** A lock, as `inspect` shows it. */
-export interface LockView<Meta = Json> extends SettingsView {
-  /** Its name. */
-  readonly name: string;
-  /** Whether nobody holds it. */
-  readonly isFree: boolean;
-  /** In the order of their grants. */
-  readonly holders: readonly (HolderView<Meta> & { readonly mode: LockMode })[];
-  /** In the order of arrival. */
-  readonly waiting: readonly {
-    readonly holder: string;
-    readonly mode: LockMode;
-    readonly priority: number;
-    readonly reason: string | undefined;
-    readonly metadata: Meta | undefined;
-  }[];
-}
-
 /**
  * A detached hold of a lock. `mode`: as it is held. A holder that has the lock exclusively keeps it so, even if it asks to
  * share it.
  */
 type LockHeld = DetachedHold & { readonly mode: LockMode };
+
+/** A lock, as `inspect` shows it. */
+export interface LockView<Meta = Json> extends ResourceView<
+  Meta,
+  { readonly mode: LockMode },
+  { readonly mode: LockMode; readonly metadata: Meta | undefined }
+> {
+  /** Whether nobody holds it. */
+  readonly isFree: boolean;
+}
 
 /** A lock by its name. `Meta`: the type of the metadata that its holders give. */
 export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<Meta> & LockOptions<Meta>> {

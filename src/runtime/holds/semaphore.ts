@@ -27,7 +27,7 @@ import {
   type DetachedOptions,
   type HolderView,
   type RequestOptions,
-  type SettingsView,
+  type ResourceView,
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
@@ -40,9 +40,11 @@ export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
 }
 
 /** A semaphore, as `inspect` shows it. */
-export interface SemaphoreView<Meta = Json> extends SettingsView {
-  /** Its name. */
-  readonly name: string;
+export interface SemaphoreView<Meta = Json> extends ResourceView<
+  Meta,
+  { readonly weight: number; readonly slots: readonly number[] },
+  { readonly weight: number }
+> {
   /** How many slots there are; 0 if nobody has used it yet. */
   readonly capacity: number;
   /** How many of them are held. */
@@ -51,15 +53,6 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
   readonly availableSlots: number;
   /** Who stopped every grant, when and why; undefined if nobody did. */
   readonly drained: Drain | undefined;
-  /** In the order of their grants. */
-  readonly holders: readonly (HolderView<Meta> & { readonly weight: number; readonly slots: readonly number[] })[];
-  /** In the order of arrival. */
-  readonly waiting: readonly {
-    readonly holder: string;
-    readonly weight: number;
-    readonly priority: number;
-    readonly reason: string | undefined;
-  }[];
 }
 
 /** Who drains a semaphore, and why. */

@@ -139,6 +139,26 @@ export interface SettingsView {
   readonly ttlMs: number | undefined;
 }
 
+/** One request in the queue, as `inspect` shows it. */
+export interface WaiterView {
+  /** Who waits. */
+  readonly holder: string;
+  /** Higher goes first. */
+  readonly priority: number;
+  /** Why it wants the resource, if it says so. */
+  readonly reason: string | undefined;
+}
+
+/** A lock or a semaphore, as `inspect` shows it. `Held` and `Asked`: what its holders and waiters say besides. */
+export interface ResourceView<Meta, Held, Asked> extends SettingsView {
+  /** Its name. */
+  readonly name: string;
+  /** In the order of their grants. */
+  readonly holders: readonly (HolderView<Meta> & Held)[];
+  /** In the order of arrival. */
+  readonly waiting: readonly (WaiterView & Asked)[];
+}
+
 export function settingsView(record: { readonly onStale: OnStale; readonly limits?: Limits }): SettingsView {
   const { onStale, limits } = record;
   return { onStale, maxHoldMs: limits?.maxHoldMs, ttlMs: limits?.ttlMs };

@@ -1,7 +1,7 @@
 /** The one watch on tasks of a process, shared by all its listeners, and the events that its changes mean. */
 import { BACKOFF_OWNER, type Event, unpublished } from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
-import { follow } from '../session/follow.ts';
+import { follow, startsOnce } from '../session/follow.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskResource, type TaskPart } from './keys.ts';
 import { withPart } from './reading.ts';
@@ -16,7 +16,7 @@ export interface FeedListener {
 export class TaskFeed {
   readonly #runtime: Runtime;
   readonly #listeners = new Set<FeedListener>();
-  #following: Promise<unknown> | undefined;
+  readonly #following = startsOnce(() => this.#follow());
   /** The listeners have every change up to this revision. */
   delivered: Revision = 0;
 
@@ -28,9 +28,8 @@ export class TaskFeed {
   async listen(listener: FeedListener): Promise<void> {
     this.#listeners.add(listener);
     try {
-      await (this.#following ??= this.#follow());
+      await this.#following();
     } catch (error) {
-      this.#following = undefined;
       this.#listeners.delete(listener);
       throw error;
     }
