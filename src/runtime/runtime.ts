@@ -42,7 +42,7 @@ export interface RuntimeOptions {
 
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
-/** How many processes of one machine look for what was missed, in a time in which each of them would if it were alone. */
+/** How many processes of one machine look for missed answers per interval; alone, each of them would. */
 const BACKSTOPS = 4;
 /** The average time between two turns. */
 const BETWEEN_SETTLES_MS = 20;
@@ -193,7 +193,10 @@ export class Runtime implements WriterHost {
     for (const observer of this.#observers) observer.waitChanged?.();
   }
 
-  /** Back-stops are for all: on one machine, where letters do not get lost, the processes take turns, chosen by chance. */
+  /**
+   * Whether this process runs the back-stop now. Any process can do it for all, so on one machine, where letters do not get
+   * lost, chance decides.
+   */
   isOurTurn(): boolean {
     return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < BACKSTOPS;
   }

@@ -275,7 +275,7 @@ export class Signalbox implements AsyncDisposable {
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** For the command line: the events since `at` that the store still has, then those that happen; or a part of them. */
+  /** For the command line: the events since `at` that the store still has, then new ones; or a part of them. */
   async eventsSince(
     pattern: EventPattern,
     at: number,
@@ -294,7 +294,10 @@ export class Signalbox implements AsyncDisposable {
     return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** Runs maintenance now, which else runs every 30 s: warns about stale holds, frees them, deletes what is not needed. */
+  /**
+   * Runs maintenance now instead of at its next turn (every 30 s): warns about stale holds, frees them, deletes what is not
+   * needed.
+   */
   async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();

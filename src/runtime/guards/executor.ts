@@ -50,7 +50,7 @@ export interface CheckOptions {
   readonly adapters?: Adapters;
   /** Emits no `guard:*` events: the caller emits its own. */
   readonly isQuiet?: boolean;
-  /** Runs commands only if everything else lets the guards pass: an open issue must not cost a test run at every look. */
+  /** Runs commands only once everything else passes: an open issue must not cost a test run at every look. */
   readonly commandsLast?: boolean;
 }
 

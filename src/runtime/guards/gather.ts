@@ -16,9 +16,9 @@ import {
 } from './looks.ts';
 import type { Reads } from './reads.ts';
 
-/** Looks that run at once; more of them would slow each other down. */
+/** How many looks run at once; more would slow each other down. */
 const MOST_CHILDREN = 8;
-/** Commands that run at once. They take long, and must leave room for quick looks, such as whether a branch exists. */
+/** How many commands run at once. Commands are slow, and must leave room for quick looks, such as whether a branch exists. */
 const MOST_COMMANDS = 4;
 
 export interface GatherOptions {

@@ -21,7 +21,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   const found = await outcomeOf(writer, { kind: 'heartbeat', holder, id } as AnyCommand, runtime.giveUpAt());
   if (found.hold === undefined) throw new NotAcquired(resource, { kind: 'lost' });
   const { lease } = found.hold;
-  // Another process has made it its own: two that go on with one ticket would both believe that they hold it.
+  // Another process has attached it already. Two processes with one ticket would both believe that they hold it.
   if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
   const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
   // Known here before it is moved: from then on this process hears of a loss.

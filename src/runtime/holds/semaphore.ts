@@ -67,7 +67,7 @@ export interface Draining {
 export interface Undraining {
   /** Who; recorded in the event. */
   readonly holder: string;
-  /** The revision of the drain that you saw: another one stays. */
+  /** The revision of the drain that you saw; any other drain stays. */
   readonly revision?: number;
 }
 
@@ -126,7 +126,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     return runUnder(hold, work, traceOf(hold));
   }
 
-  /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
+  /** Changes the capacity. If more slots are in use, the change takes effect as holders release them. */
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
@@ -136,7 +136,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
 
   /**
    * Grants nothing new until `undrain`: requests wait, tries are refused, and holders keep what they have. Those who wait see
-   * the reason. One that is drained already keeps its first drain.
+   * the reason. A semaphore that is drained already keeps its first drain.
    */
   async drain(by: Draining): Promise<DrainResult> {
     const { holder, reason } = by;

@@ -72,7 +72,7 @@ export interface DetachedHold extends HoldClaim {
   readonly ttlMs: number;
   /** Renew it within this time, and again within this time after each renewal. */
   readonly renewWithinMs: number;
-  /** The hold ends after this time, however well it is renewed; absent if that is not limited. */
+  /** The hold ends after this time even if it is renewed; absent without such a limit. */
   readonly maxHoldMs?: number;
   /** The process with which the hold ends; absent if there is none, or if this store cannot see it end. */
   readonly endsWithPid?: number;
@@ -149,7 +149,7 @@ export interface WaiterView {
   readonly reason: string | undefined;
 }
 
-/** A lock or a semaphore, as `inspect` shows it. `Held` and `Asked`: what its holders and waiters say besides. */
+/** A lock or a semaphore, as `inspect` shows it. `Held` and `Asked`: what its holders and waiters show beyond that. */
 export interface ResourceView<Meta, Held, Asked> extends SettingsView {
   /** Its name. */
   readonly name: string;

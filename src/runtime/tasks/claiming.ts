@@ -103,7 +103,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   }
 
   async read(isFirst: boolean): Promise<ClaimView> {
-    // Reads the dependencies too, so that a refusal can name what blocks the task.
+    // Reads the dependencies as well, so that a refusal can name what blocks the task.
     const known = isFirst ? this.#known : await readKnown(this.#runtime, this.#id);
     return { known, ground: await this.#claimLease.ground() };
   }

@@ -63,8 +63,8 @@ type Changed = Partial<Record<TaskPart, Change>>;
 const MOST_OWNERS = 10_000;
 
 /**
- * Reads events off the changes of the keys of tasks. Signalbox writes its events into the bookkeeping; workers that are not
- * signalbox write only the three plain keys, and what they did shows in these.
+ * Reads events off the changes of the keys of tasks. Signalbox writes its events into the bookkeeping; workers without
+ * signalbox write only the three plain keys, and these show what they did.
  */
 export class TaskEvents {
   readonly #owners = new Map<string, string>();
@@ -105,7 +105,7 @@ export class TaskEvents {
       const isNew = owner.pair.version === 1 || this.#owners.get(id) !== owner.pair.value.text;
       return isNew ? [...events, { type: 'task:claimed', at, holder, ...token }] : events;
     }
-    // If only the owner went, its lease ended: the process that repairs the task tells that it is pending again.
+    // If only the owner went, its lease ended: the process that repairs the task reports that it is pending again.
     const isFreed = owner !== undefined && word === 'pending' && data?.kind !== 'delete';
     return isFreed ? [...events, { type: 'task:released', at, holder }] : events;
   }

@@ -1,7 +1,7 @@
 /**
  * Marks tasks as pending again whose owner has died. Such a task still has the status `running` in the store. Workers can
- * claim it all the same; where none does, a repair writes the status and tells subscribers. Every process could do it: each
- * waits for a delay of its own, so that one write usually spares the others theirs.
+ * claim it all the same; where none does, a repair writes the status and tells subscribers. Every process can repair: each
+ * waits for a different delay, so that one write usually saves the others theirs.
  */
 import type { Timer } from '../../clock.ts';
 import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';

@@ -205,11 +205,12 @@ export function queuedInstead(
   return true;
 }
 
-/** What takes the place of a command whose caller gets an error, so that it comes before whatever is asked for next. */
+/** Replaces a command whose caller gets an error, in its place in the queue, so that it comes before the next request. */
 function leftBehind<Command extends AnyCommand, Outcome>(
   pending: PendingCommand<Command, Outcome>,
 ): BackgroundCommand<Command, Outcome> | undefined {
-  // The hold counts as a reader already. Otherwise its holder would be told that it is the writer, and then this would land.
+  // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
+  // would land.
   if (pending.command.kind === 'downgrade') return new BackgroundCommand(pending.command);
   // A grant that landed nevertheless has no owner.
   const isWanted = !pending.isOver && pending.leavesRequest;

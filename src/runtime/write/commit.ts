@@ -87,7 +87,7 @@ const LOOKED_AT = 32;
 /**
  * Undefined if too little is known of the queue to let a newcomer past it. `mayQueue`: the requests that join the queue if
  * the transaction fails; without it, a failed transaction reads nothing, which is right where another read is cheap.
- * `looksAtQueue`: also reads the queue, because a keeper writes for many processes and serves those that came meanwhile.
+ * `looksAtQueue`: also reads the queue, because a keeper writes for many processes, and serves requests that came meanwhile.
  */
 export function commitOf<State extends Coordinated>(
   keys: ResourceKeys,
