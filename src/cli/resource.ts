@@ -52,7 +52,7 @@ interface Resource {
   break(by: Breaking): Promise<{ readonly broken: number }>;
 }
 
-/** The subcommands that both have, besides `acquire` and `list`. */
+/** The subcommands of both, except `acquire` and `list`. */
 type Shared = 'renew' | 'release' | 'configure' | 'show' | 'break';
 
 type Adder = (command: Command) => Command | void;
@@ -134,7 +134,9 @@ export async function acquireByHand<Hold extends DetachedHold>(
   await withBox(command, work, { limit });
 }
 
-/** The server may run on another machine, as another user, or outside of this sandbox: its processes are others. */
+/**
+ * The server may run on another machine, as another user, or outside of this sandbox: the same pid means another process there.
+ */
 function refuseForeignPid(command: Command, { pid }: AcquireFlags): void {
   const server = serverOf(command);
   if (pid === undefined || server === undefined) return;

@@ -194,8 +194,8 @@ export class Runtime implements WriterHost {
   }
 
   /**
-   * Whether this process runs the back-stop now. Any process can do it for all, so on one machine, where letters do not get
-   * lost, chance decides.
+   * Whether this process looks for missed answers this time. On one machine, where letters do not get lost, the processes take
+   * turns by chance.
    */
   isOurTurn(): boolean {
     return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < BACKSTOPS;

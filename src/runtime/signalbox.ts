@@ -294,10 +294,7 @@ export class Signalbox implements AsyncDisposable {
     return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /**
-   * Runs maintenance now instead of at its next turn (every 30 s): warns about stale holds, frees them, deletes what is not
-   * needed.
-   */
+  /** Runs maintenance now, not at its next turn (every 30 s): warns about stale holds, frees them, deletes what is not needed. */
   async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();

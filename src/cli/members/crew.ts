@@ -1,4 +1,4 @@
-/** What `who` shows besides what is held: the members, their coordinator, and who leads what. */
+/** What `who` shows below the holds: the members, their coordinator, and who leads what. */
 import { LEADERS } from '../../runtime/members/lead.ts';
 import type { Survey } from '../../runtime/observe/survey/index.ts';
 import { printable } from '../output.ts';

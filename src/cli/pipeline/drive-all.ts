@@ -75,7 +75,7 @@ async function driveAll(
       showOf(record.id).changed(record);
       if (canBeDriven(record)) return;
       showOf(record.id).over(record);
-      // The next word on it may come from another driver, much later.
+      // The next news of it may come from another driver, much later.
       shows.delete(record.id);
     },
     onOutput: (id, phase, text) => showOf(id).printed(phase, text),

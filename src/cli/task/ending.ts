@@ -1,4 +1,4 @@
-/** `signalbox task renew|release|complete|fail`: ends or renews a claim, named by its token or its holder. */
+/** `signalbox task renew|release|complete|fail`: ends or renews a claim that its token or its holder names. */
 import type { Command } from 'commander';
 import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';

@@ -70,7 +70,7 @@ is different about this one. signalbox task forget ID makes the id free again.`,
     });
 }
 
-/** Data and options of the second publication are dropped, which has to be said: the first one may have other ones. */
+/** Says that the data and options of a second publication are dropped: those of the first may differ. */
 function exists(id: string, status: TaskStatus): CliExit {
   const next = status === 'running' ? '' : `; signalbox task forget ${id} makes room for another one`;
   const message = `task/${id}: there is one already, which is ${status}; its data, priority and other options stay as they were${next}`;

@@ -181,7 +181,7 @@ export class Sweep {
     }
   }
 
-  /** The leases that were alive, and at which revision. */
+  /** Lists the leases that are alive, and answers the revision of the list. */
   async #listAnchors(): Promise<Revision> {
     const { store, stopped, anchors } = this.#runtime;
     const anchored: KeyValue[] = [];
@@ -202,7 +202,7 @@ export class Sweep {
     if (!this.#runtime.anchors.isKnown(lease)) this.#runtime.anchors.saw(lease, false, listed);
   }
 
-  /** `listed`: the leases that were alive. */
+  /** `listed`: the revision at which the leases were listed. */
   async #tend(pair: KeyValue, listed: Revision): Promise<Looked | undefined> {
     this.swept.records += 1;
     try {
