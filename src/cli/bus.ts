@@ -20,8 +20,8 @@ Examples:
   signalbox bus delete config/colour
   signalbox bus watch config/ --json
 
-On etcd these are just these keys, for any other program that uses it. What signalbox keeps for itself is
-out of their reach.`;
+On etcd these are plain keys, shared with every program that uses it. The keys that signalbox itself needs are kept
+apart from them.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

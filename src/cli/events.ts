@@ -122,7 +122,7 @@ Examples:
   signalbox events denied
   signalbox events denied --json | jq '.byResource["lock/main-branch"]'
 
-A request is denied that finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
+A request is denied if it finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
 own count every 30 s and when it ends.`,
     )
     .action(async () => {

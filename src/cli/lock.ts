@@ -57,7 +57,7 @@ Examples:
   signalbox lock release staging --holder agent:7
 
 With the token, a release that comes too late changes nothing: exit code 77, whether the lock is free or another
-holder has it. Without it, the hold of this holder is released, whichever grant it is; if it has several, none is.`,
+holder has it. Without it, release ends the only hold of this holder; if the holder has several, it ends none.`,
     configure: `set rules that bind every holder
 
 Examples:

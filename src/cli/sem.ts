@@ -52,8 +52,8 @@ Examples:
   signalbox sem release api --holder agent:7 --token "$TOKEN"
   signalbox sem release api --holder agent:7
 
-Without the token, the hold of this holder is released, whichever grant it is; if it has several, none is.
-Exit code 77: the holder has no such hold.`,
+Without the token, release ends the only hold of this holder; if the holder has several, it ends none. Exit code 77:
+the holder has no such hold.`,
     configure: `set rules that bind every holder
 
 Examples:
@@ -134,7 +134,7 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
 }
 
 function withCapacity(command: Command): void {
-  command.option('--capacity <number>', 'make the semaphore with so many slots, unless it exists', numberArgument);
+  command.option('--capacity <number>', 'make the semaphore with this many slots, unless it exists', numberArgument);
 }
 
 function resize(command: Command): void {
@@ -148,7 +148,8 @@ function resize(command: Command): void {
 Example:
   signalbox sem resize api --capacity 8
 
-If fewer than are in use, it takes effect as holders release. Exit code 64 if there is no such semaphore: make it with\nsem configure --capacity.`,
+If more slots are in use, the change takes effect as holders release them. Exit code 64 if there is no such
+semaphore: make it with sem configure --capacity.`,
     )
     .action(async (name: string, { capacity }: { capacity: number }) => {
       await withBox(command, async (box) => {
@@ -167,8 +168,8 @@ function drain(command: Command): void {
   command
     .description('grant nothing new until --undo; holders keep what they have')
     .argument('<name>', 'of the semaphore', semaphoreName)
-    .option('--reason <text>', 'why; those who wait get to see it')
-    .option('--undo', 'grant again, to those who wait first')
+    .option('--reason <text>', 'why; waiters get to see it')
+    .option('--undo', 'grant again, to waiters first')
     .option('--revision <number>', 'with --undo: only the drain of this revision, as --json shows it', numberArgument);
   addHolder(command, 'who drains it (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .addHelpText(
@@ -181,8 +182,8 @@ Examples:
 
 For administrators. Requests wait, tries are refused (exit code 75), and so is --strategy force. When nothing is held
 any more, change what the slots stand for. A semaphore:drained event records who did it and why, a semaphore:undrained
-event who undid it. Exit codes: 1 with --undo if it is not drained, or by another drain than --revision names; 64 if
-there is no such semaphore.`,
+event who undid it. Exit codes: 1 with --undo if it is not drained, or if --revision names another drain; 64 if there
+is no such semaphore.`,
     )
     .action(async (name: string, flags: DrainFlags) => {
       const { reason, undo, revision } = flags;

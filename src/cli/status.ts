@@ -22,7 +22,7 @@ Examples:
   signalbox status --watch                          redraws it whenever something changes
   signalbox status --json | jq '.tasks.counts'
 
-Of tasks it lists those that run or have failed, of pipelines those that are not done. All of them:
+It lists tasks that run or have failed, and pipelines that are not done. To see all of them:
 signalbox task list, signalbox pipeline list. Who holds a lock, in more detail: signalbox who.`;
 
 const INDENT = '  ';

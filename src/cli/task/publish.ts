@@ -43,8 +43,8 @@ Examples:
   signalbox task publish upload --data - --retries 5 --backoff 10s < upload.json
   signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
 
-The options become part of the data. Exit code 1 if the id is taken: that task is not changed, whatever
-is different about this one. signalbox task forget ID makes the id free again.`,
+The options become part of the data. Exit code 1 if the id is taken: the existing task is not changed. signalbox task
+forget ID makes the id free again.`,
     )
     .action(async (id: string, flags: Flags) => {
       await withBox(command, async (box) => {
