@@ -13,6 +13,10 @@
  * Each process says on its connection which one it is, and as long as the connection is open, it lives. So the process on
  * duty looks up every one of them only now and then, and at once when a connection closes.
  *
+ * Of all that are connected, only a few deputies, and those that cannot hear their bells, read from their connections and so
+ * notice when it closes. If hundreds woke in that moment, each would wait for all the others, and with them the process that a
+ * hold has become free for. The rest notice when the new process on duty rings all bells, a little later.
+ *
  * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name
  * too, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
  */
@@ -56,6 +60,8 @@ export interface DutyEvents {
   offDuty(): void;
   /** How many processes share the duty, as far as is known. */
   sharers(): number;
+  /** We are one of the few that take over when the process on duty ends. */
+  isDeputy(): boolean;
   /** A process that relied on us has hung up: it may have ended. */
   onLeft(): void;
   /** A process that relies on us cannot hear this bell. Answers how to stop listening for it. */
@@ -72,9 +78,12 @@ export class Duty {
   /** Those that rely on us, and which process each of them is, once it has said so. */
   readonly #clients = new Map<Socket, string | undefined>();
   readonly #present = new Set<string>();
+  readonly #rings = new Uint8Array(LONGEST_LINE);
   #socket: Socket | undefined;
   #isRelieved = false;
-  /** The process on duty listens for our bell. */
+  /** We have asked the process on duty to listen for our bell; */
+  #isDeaf = false;
+  /** and it does. */
   #isHeardFor = false;
   /** Another process was on duty before we could be. */
   #wasSlower = false;
@@ -108,9 +117,24 @@ export class Duty {
   /** Whether this process relies on us, and so has not ended. */
   readonly isPresent = (process: ProcessIdentity): boolean => this.#present.has(nameOf(process));
 
+  /** Whether we notice by ourselves that the process on duty has ended. */
+  get #isHeeding(): boolean {
+    return this.#isDeaf || this.#events.isDeputy();
+  }
+
   /** Has the process on duty listen for a bell of ours that we cannot hear. */
   haveHeard(bell: string): void {
-    if (this.#isRelieved) this.#socket?.write(`${bell}\n`);
+    if (!this.#isRelieved) return;
+    this.#isDeaf = true;
+    this.#socket?.write(`${bell}\n`);
+    this.heed();
+  }
+
+  /** Reads from the connection if there is a reason to; otherwise what happens to it does not even wake this process. */
+  heed(): void {
+    if (!this.#isRelieved) return;
+    if (this.#isHeeding) this.#socket?.resume();
+    else this.#socket?.pause();
   }
 
   seek(): void {
@@ -118,7 +142,7 @@ export class Duty {
     this.#timer?.cancel();
     this.#wasSlower = false;
     const tried = inodeOf(this.#path());
-    const socket = connect(this.#path());
+    const socket = connect({ path: this.#path(), onread: { buffer: this.#rings, callback: () => this.#heard() } });
     this.#socket = socket;
     socket.unref();
     socket.on('connect', () => {
@@ -127,10 +151,7 @@ export class Duty {
       const process = thisProcess();
       if (process !== undefined) socket.write(`${nameOf(process)}\n`);
       this.#events.onRelieved();
-    });
-    socket.on('data', () => {
-      this.#isHeardFor = true;
-      this.#events.onRung();
+      this.heed();
     });
     // `close` follows.
     socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -139,10 +160,11 @@ export class Duty {
     socket.on('close', () => {
       this.#socket = undefined;
       const wasRelieved = this.#isRelieved;
-      this.#isRelieved = this.#isHeardFor = false;
+      const seekMs = this.#seekMs(wasRelieved && !this.#isDeaf);
+      this.#isRelieved = this.#isDeaf = this.#isHeardFor = false;
       if (wasRelieved) this.#inode = undefined;
       if (this.#isOver || this.#server !== undefined) return;
-      this.#seekIn(wasRelieved || this.#wasSlower ? this.#seekMs : SEEK_AGAIN_MS);
+      this.#seekIn(wasRelieved || this.#wasSlower ? seekMs : SEEK_AGAIN_MS);
       if (wasRelieved) this.#events.onAlone();
     });
   }
@@ -166,6 +188,11 @@ export class Duty {
     this.seek();
   }
 
+  /** Our bell was rung: by a new process on duty, perhaps. */
+  wasRung(): void {
+    if (this.#isRelieved && !this.#isHeeding) this.check();
+  }
+
   /** Makes no rounds for others, until it next seeks. */
   rest(): void {
     this.#timer?.cancel();
@@ -180,10 +207,17 @@ export class Duty {
     this.#folder = undefined;
   }
 
+  /** Read or not, a ring is one of many that say the same. */
+  #heard(): boolean {
+    this.#isHeardFor = true;
+    this.#events.onRung();
+    return true;
+  }
+
   #hangUp(): void {
-    this.#isRelieved = this.#isHeardFor = false;
+    this.#isRelieved = this.#isDeaf = this.#isHeardFor = false;
     if (this.#socket === undefined) return;
-    this.#socket.removeAllListeners('close').removeAllListeners('data');
+    this.#socket.removeAllListeners('close');
     this.#socket.destroy();
     this.#socket = this.#inode = undefined;
   }
@@ -243,7 +277,7 @@ export class Duty {
     this.#server = this.#inode = undefined;
     this.#events.offDuty();
     this.#wasSlower = isOthers;
-    this.#seekIn(isOthers ? this.#seekMs : SEEK_AGAIN_MS);
+    this.#seekIn(isOthers ? this.#seekMs(false) : SEEK_AGAIN_MS);
   }
 
   /**
@@ -282,7 +316,9 @@ export class Duty {
     this.#present.clear();
   }
 
-  get #seekMs(): number {
+  /** `isOfFew`: only the deputies have noticed, and seek. */
+  #seekMs(isOfFew: boolean): number {
+    if (isOfFew) return SEEK_MS;
     return Math.min(Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS), LATEST_SEEK_MS);
   }
 

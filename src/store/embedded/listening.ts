@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
+import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import type { KeyRange, Revision, WatchHint } from '../contract.ts';
-import { Bell, BELL_NAME_BYTES, isBellName, Listeners } from './bells.ts';
+import { Bell, isBellName, Listeners, newBellName } from './bells.ts';
 import type { Engine, Made } from './engine.ts';
 import { Relay } from './relay.ts';
 import type { Access } from './share.ts';
@@ -59,7 +59,7 @@ export class Listening {
     this.#clock = clock;
     this.#directory = join(directory, 'bells');
     this.#access = access;
-    this.#listeners = new Listeners(engine.connection, this.#directory);
+    this.#listeners = new Listeners(engine.connection, this.#directory, clock);
     this.relay = new Relay(engine, this.#listeners, this.#directory);
   }
 
@@ -81,7 +81,7 @@ export class Listening {
     range: KeyRange,
     hint: WatchHint = {},
   ): { readonly entry: Entry; readonly revision: Revision; readonly compacted: Revision } {
-    if (this.#bell === undefined) this.#hang(randomHex(BELL_NAME_BYTES));
+    if (this.#bell === undefined) this.#hang(newBellName(this.#clock.now()));
     const entry = { id: ++this.#serial, hint };
     return this.#engine.write(({ revision, compacted }) => {
       this.#enterBell();
@@ -167,10 +167,12 @@ export class Listening {
     return true;
   }
 
-  /** How many handles listen. */
-  count(): number {
-    const row = this.#engine.connection.sql('SELECT count(*) AS count FROM bell').get();
-    return (row as { count: number }).count;
+  /** How many handles listen, and how many of them have done so for longer than this one. */
+  count(): { readonly all: number; readonly older: number } {
+    const counts = this.#engine.connection.sql(
+      'SELECT count(*) AS "all", count(*) FILTER (WHERE name < ?) AS older FROM bell',
+    );
+    return counts.get(this.#bell?.name ?? '') as { all: number; older: number };
   }
 
   /** Takes dead processes off the list, and names that are no bells: no path may be made of those. */
@@ -204,6 +206,7 @@ export class Listening {
 
   /** Ends everything, in the file as well; throws if that is busy, and may be called again. */
   close(): void {
+    this.#listeners.ringRest();
     const bell = this.#bell;
     if (bell === undefined) return;
     this.#engine.write(() => this.#strike(bell.name));

@@ -21,6 +21,7 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     isPresent: () => true,
     seek: () => undefined,
     check: () => undefined,
+    heed: () => undefined,
     takeOver() {
       did.takeovers += 1;
       Object.assign(duty, { isRelieved: false, isOn: true });
@@ -44,7 +45,7 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     bell: undefined,
     look: () => (did.looks += 1),
     stayOnList: () => undefined,
-    count: () => processes,
+    count: () => ({ all: processes, older: 0 }),
     tidy: () => undefined,
     relay: { mustLook: false, look: () => undefined, ringAgain: () => (did.ringsAgain += 1) },
   };
@@ -83,6 +84,18 @@ describe('a process that waits', () => {
     for (let left = 0; left < 10; left++) sentry.hurry();
     await clock.advance(10);
     expect(did.deathsLookedFor).toBe(before + 1);
+  });
+
+  it('looks again, ever later, for a process that has hung up and is still ending', async () => {
+    const { clock, did, sentry } = waiting(200, { isRelieved: false });
+    await clock.advance(MINUTE_MS);
+    const before = did.deathsLookedFor;
+    sentry.hurry();
+    // After 5, 15, 35 and 75 ms.
+    await clock.advance(76);
+    expect(did.deathsLookedFor).toBe(before + 4);
+    await clock.advance(MINUTE_MS);
+    expect(did.deathsLookedFor).toBeLessThan(before + 8 + MINUTE_MS / 125);
   });
 
   it('looks only some times a minute while another process is on duty, the less often the more there are', async () => {

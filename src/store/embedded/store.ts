@@ -76,7 +76,7 @@ export class EmbeddedStore implements Store {
       isGone,
     );
     this.#turns = new Turns(clock, file, busyMs);
-    this.#listening = new Listening(this.#engine, clock, directory, access, this.#look, () => this.#haveHeard());
+    this.#listening = new Listening(this.#engine, clock, directory, access, this.#rung, () => this.#haveHeard());
     this.#inode = inodeOf(file);
     // Time that is made up by a test passes for nobody else.
     const canShare = clock === systemClock && thisHost() !== undefined;
@@ -89,6 +89,7 @@ export class EmbeddedStore implements Store {
             this.#look();
           },
           onRung: this.#look,
+          isDeputy: () => this.#sentry.isDeputy,
           onDuty: () => {
             this.#listening.retryHearing();
             this.#turns.now(() => this.#listening.relay.begin()).catch(() => undefined);
@@ -252,6 +253,11 @@ export class EmbeddedStore implements Store {
   /** Another process may have written. */
   readonly #look = (): void => {
     this.#turns.now(this.#listening.look).catch(() => undefined);
+  };
+
+  readonly #rung = (): void => {
+    this.#look();
+    this.#duty?.wasRung();
   };
 
   /** If we cannot hear our bell, the process on duty listens for it. */
