@@ -6,7 +6,7 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { durationArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { printList } from './listing.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, printText, screen, tell } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { tableLines } from './table.ts';

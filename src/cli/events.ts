@@ -6,7 +6,7 @@ import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-type
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Malformed } from '../runtime/stored.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson } from './store.ts';

@@ -34,7 +34,7 @@ import {
 } from './holding.ts';
 import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { isJson, withBox } from './store.ts';

@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { addTaskClaim } from './task/claim.ts';
 import { addEnding } from './task/ending.ts';
-import { addIdle } from './task/idle.ts';
-import { addLooking } from './task/looking.ts';
+import { addIdle } from './task/unclaimed.ts';
+import { addLooking } from './task/show.ts';
 import { addPublish } from './task/publish.ts';
 import { addTaskRun } from './task/run.ts';
 import { addWatch } from './task/watch.ts';

@@ -31,7 +31,7 @@ import { iterated } from './subscriber-iterator.ts';
 import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
-import { LeftBehind } from './guards/left-behind.ts';
+import { StaleHolds } from './guards/stale-holds.ts';
 import { ensureSlots } from './holds/ensure.ts';
 import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
 import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
@@ -142,11 +142,11 @@ export class Signalbox implements AsyncDisposable {
     const memberships = new OwnMemberships();
     this.members = new Members(runtime, this.#feed, memberships, this.#lead);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
-    const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
+    const staleHolds = new StaleHolds(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
     this.#denials = new DenialCounts(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind, memberships, this.#denials);
-    this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
+    runtime.observedBy(this.#events, deadlocks, staleHolds, memberships, this.#denials);
+    this.#executor = new Executor(runtime, this.#events, staleHolds, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
       lock: (name) => this.lock(name),

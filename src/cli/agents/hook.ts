@@ -11,7 +11,7 @@ import { outerHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { tieIn } from '../../runtime/layout.ts';
 import { storeFile } from '../../store/embedded/index.ts';
-import { openToLook } from '../looking.ts';
+import { openToLook } from '../read-only.ts';
 import { print } from '../output.ts';
 import { isServerUrl } from '../remote/url.ts';
 import { clientOf, clientOfNamed } from './client-process.ts';

@@ -8,7 +8,7 @@ import { isReadOnly } from '../../store/embedded/index.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
-import { isReadOnlyStore, openToLook } from '../looking.ts';
+import { isReadOnlyStore, openToLook } from '../read-only.ts';
 import { openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
 import { access, database, type DatabaseFacts, databaseFacts, fileSystem, sqliteAdvice } from './file-checks.ts';

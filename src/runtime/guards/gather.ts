@@ -4,7 +4,7 @@
  */
 import type { Adapters } from '../../adapters/adapters.ts';
 import type { Gathered, Input, Inputs, Own } from '../../core/index.ts';
-import { Gate } from './gate.ts';
+import { Concurrency } from './concurrency.ts';
 import {
   lockInput,
   type Looks,
@@ -37,8 +37,8 @@ export class Gatherer {
   readonly #reads: Reads;
   readonly #looks: Looks;
   readonly #saw: SawHolds;
-  readonly #children = new Gate(MOST_CHILDREN);
-  readonly #commands = new Gate(MOST_COMMANDS);
+  readonly #children = new Concurrency(MOST_CHILDREN);
+  readonly #commands = new Concurrency(MOST_COMMANDS);
 
   constructor(reads: Reads, looks: Looks, saw: SawHolds) {
     this.#reads = reads;

@@ -27,7 +27,7 @@ import { type Sent, sentNow, type Session } from '../session/session.ts';
 import { isTrouble } from '../write/recovery.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { type Intent, type NextStep, persistently, sendWitnessed, writeOnce } from '../write/write-once.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { readTasks, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,

@@ -8,7 +8,7 @@ import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';
 import { writeOnce } from '../write/write-once.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { readTasks, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
 import { hashOf } from './workers.ts';

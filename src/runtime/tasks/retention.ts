@@ -18,7 +18,7 @@ import { encode } from '../layout.ts';
 import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
-import { forgetTask } from './idle.ts';
+import { forgetTask } from './unclaimed.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { persistently, sendWitnessed } from '../write/write-once.ts';
 import type { TaskCache } from './task-cache.ts';

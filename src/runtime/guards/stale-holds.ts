@@ -8,7 +8,7 @@ import { BackgroundCommand } from '../write/pending-command.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 
-export class LeftBehind implements RuntimeObserver {
+export class StaleHolds implements RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #mayReclaim: boolean;
   /** The number of watches that ask for each lock and semaphore. */

@@ -2,12 +2,12 @@
 import { type Command, Option } from 'commander';
 import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/idle.ts';
+import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/unclaimed.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { loginHolder } from '../breaking.ts';
 import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { look } from '../looking.ts';
+import { look } from '../read-only.ts';
 import { complain, print, printable, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { taskId } from './arguments.ts';
