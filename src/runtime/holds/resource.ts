@@ -14,7 +14,7 @@ import type { ResourceWriter } from '../write/resource-writer.ts';
 import { handedOut } from './hand-out.ts';
 import type { KeptHold } from './hold.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
-import { anchorKey, decode, tieIn } from '../layout.ts';
+import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
 import { optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
@@ -52,11 +52,13 @@ export class Resource<
   readonly name: string;
   readonly runtime: Runtime;
   readonly writer: ResourceWriter<State, Command, Outcome>;
+  readonly #kind: ResourceKind;
   readonly #askFor: AskFor<AnyCommand>;
 
   constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string, askFor: AskFor<AnyCommand>) {
     this.runtime = runtime;
     this.name = name;
+    this.#kind = machine.kind;
     this.writer = runtime.writer(machine, name);
     this.#askFor = askFor;
   }
@@ -71,7 +73,7 @@ export class Resource<
     wait: boolean,
     deliver: Deliver<T, Options>,
   ): Promise<T> {
-    const problem = options === undefined ? undefined : optionsProblem(options);
+    const problem = options === undefined ? undefined : optionsProblem(options, this.#kind);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
     // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
