@@ -22,7 +22,7 @@ import {
   type Session,
   sharesOneClock,
 } from '../session/session.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 import type { AnyOutcome } from '../write/pending-command.ts';
 import type { WaitStatus } from './acquisition.ts';
 import type { AnyResource } from './resource.ts';
@@ -66,8 +66,8 @@ async function acquired(
   const tie = tieOf(of, options.pid);
   const { session, options: left } = await sessionWithin(runtime, resource, options);
   const sent = sentNow(runtime.clock);
-  // A request is on a lease of its own time, and once it is granted, the hold moves to one of the time of the hold: a process
-  // that is killed while it waits for a long hold must not stand in line, and then hold, for as long.
+  // The request has a lease of `ticketMs`, and the hold moves to a lease of its own time once it is granted. Otherwise a
+  // process that is killed while it waits for a long hold would keep its place in line, and then the hold, for that long.
   const asked = options.ticketMs ?? options.ttlMs ?? DETACHED_TTL_MS;
   const lease = await runtime.anchorLease(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
