@@ -8,6 +8,8 @@ export {
   type Role,
   ROLES,
   type TokenEntry,
+  LONGEST_TOKEN_NAME,
+  tokenHolder,
   tokenProblem,
 } from './access/index.ts';
 export { UNUSED } from './capacity.ts';
@@ -206,7 +208,9 @@ export {
   currentPhase,
   type Driver,
   canBeDriven,
+  type ExpectedPipeline,
   hasEnded,
+  isAsExpected,
   type PhaseRecord,
   PIPELINE_STATES,
   type PipelineRecord,

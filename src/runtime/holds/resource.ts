@@ -16,7 +16,7 @@ import type { KeptHold } from './hold.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { anchorKey, decode, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
-import { optionsProblem } from '../options.ts';
+import { type Doer, optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
@@ -144,10 +144,10 @@ export class Resource<
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
-  async configure(settings: Settings): Promise<void> {
-    const problem = settingsProblem(settings);
+  async configure(settings: Settings, { by }: Doer = {}): Promise<void> {
+    const problem = settingsProblem(settings) ?? (by === undefined ? undefined : requestProblem({ holder: by }));
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submitOnce({ ...settings, kind: 'configure' });
+    await this.submitOnce({ ...settings, kind: 'configure', ...(by !== undefined && { holder: by }) });
   }
 
   // Inspect
