@@ -47,17 +47,26 @@ export async function get(path: string, signal?: AbortSignal): Promise<unknown> 
 /** So many pages of history are asked for: each looks at a part of what the store remembers, from the newest back. */
 const MOST_PAGES = 5;
 
-/** What happened, oldest first, as far as the store remembers it. */
-export async function pastEvents(query: string, signal: AbortSignal, most = 1_000): Promise<readonly Happening[]> {
+export interface PastEvents {
+  /** Oldest first. */
+  readonly events: readonly Happening[];
+  /** Whether nothing that was asked for is missing. */
+  readonly isWhole: boolean;
+}
+
+/** What happened, as far as the store remembers it. */
+export async function pastEvents(query: string, signal: AbortSignal, most = 1_000): Promise<PastEvents> {
   let found: readonly Happening[] = [];
+  let isWhole = false;
   let before = '';
   for (let pages = 0; pages < MOST_PAGES && found.length < most; pages++) {
     const answer = object(await get(`/v1/history?${query}${before}`, signal));
     found = [...(items(answer['events']) as readonly Happening[]), ...found];
+    isWhole = answer['isWhole'] === true;
     if (typeof answer['next'] !== 'string') break;
     before = `&before=${answer['next']}`;
   }
-  return found;
+  return { events: found, isWhole };
 }
 
 /** The key makes a repeat of the same request harmless. */

@@ -43,6 +43,7 @@ const PLACES: Readonly<Record<string, View>> = {
   p: 'pipelines',
   m: 'members',
   w: 'timeline',
+  c: 'charts',
 };
 
 export function readKey(pressed: Pressed, isGoing: boolean): Read {
@@ -100,6 +101,7 @@ export const KEY_MAP: readonly (readonly [string, string])[] = [
   ['G P', 'pipelines'],
   ['G M', 'members'],
   ['G W', 'timeline'],
+  ['G C', 'charts'],
   ['N', 'next matter that needs you'],
   ['J K', 'next and previous row'],
   ['↵', 'open the row'],

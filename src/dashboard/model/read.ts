@@ -276,8 +276,8 @@ export function boardIn(value: unknown): State {
     deadlocks: [],
     entries: [],
     waits: [],
-    held: [],
-    seconds: [],
+    slices: [],
+    countedFrom: readAt,
     unread: new Set(),
   };
 }

@@ -20,6 +20,7 @@ const PLACES: readonly Found[] = [
   ['Pipelines', 'G P', '/pipelines'],
   ['Members', 'G M', '/members'],
   ['Timeline', 'G W', '/timeline'],
+  ['Charts', 'G C', '/charts'],
 ].map(([label = '', detail = '', leads = '']) => ({ group: 'Go to', label, detail, leads }));
 
 const DEEDS: readonly Found[] = [

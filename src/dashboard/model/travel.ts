@@ -192,7 +192,7 @@ function said({ reason, capacity, attempt }: Json): Json {
 }
 
 /** `live`: for what the record does not tell and what does not change, such as the names of phases. */
-export function boardAt({ events, steps }: Travelled, at: number, live: State): State {
+export function boardAt({ events, steps, begins }: Travelled, at: number, live: State): State {
   const before = events.slice(0, firstAfter(events, at));
   const empty: State = {
     ...live,
@@ -207,7 +207,8 @@ export function boardAt({ events, steps }: Travelled, at: number, live: State): 
       pipelines: new Map(),
     },
     ...{ counts: { pending: 0, running: 0, complete: 0, failed: 0 }, members: new Map(), coordinator: null },
-    ...{ troubles: [], deadlocks: [], entries: [], waits: [], held: [], seconds: [], unread: new Set<string>() },
+    ...{ troubles: [], deadlocks: [], entries: [], waits: [], slices: [], unread: new Set<string>() },
+    countedFrom: begins ?? at,
   };
   const board = applied(empty, before);
   const members = membersAfter(before);

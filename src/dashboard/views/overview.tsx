@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { type Matter, routeOf } from '../model/needs.ts';
-import { figuresOf, quantiles, rate, recentQuantile, series } from '../model/rates.ts';
+import { partsOf, quantileOf, rate, total, windowAt } from '../model/rates.ts';
 import { countsOf, matching } from '../model/rows.ts';
 import { count, plural, span } from '../model/time.ts';
 import type { Pipeline, Resource, State } from '../model/types.ts';
@@ -184,64 +184,39 @@ function Figure(props: {
   );
 }
 
-interface TrafficProps {
-  readonly state: State;
-  readonly now: number;
-  /** With what became of requests. */
-  readonly isWhole?: boolean;
-}
+const TRAFFIC_MS = 240_000;
+const TRAFFIC_PARTS = 48;
 
-export function Traffic({ state, now, isWhole = false }: TrafficProps): JSX.Element {
-  const { seconds, waits, held } = state;
+export function Traffic({ state: { slices }, now }: { state: State; now: number }): JSX.Element {
+  const parts = partsOf(slices, windowAt(now, TRAFFIC_MS, TRAFFIC_PARTS));
+  const { waits, holds } = total(parts);
   const time = (ms: number | undefined): readonly [string, string] => {
     if (ms === undefined) return ['–', ''];
     const [value = '', unit = ''] = span(ms).split(' ');
     return /^\d/.test(unit) || unit === '' ? [span(ms), ''] : [value, unit];
   };
-  const [wait, waitUnit] = time(recentQuantile(waits, now));
-  const [hold, holdUnit] = time(recentQuantile(held, now));
+  const [wait, waitUnit] = time(quantileOf(waits, 0.95));
+  const [hold, holdUnit] = time(quantileOf(holds, 0.95));
+  const often = (what: 'grants' | 'events'): { value: string; unit: string; of: readonly number[] } => ({
+    ...{ value: rate(slices, what, now).toFixed(1), unit: '/s', of: parts.map((part) => part[what]) },
+  });
   return (
-    <Panel title="Traffic" aside="last 4 min">
+    <Panel
+      title="Traffic"
+      aside="last 4 min"
+      more={
+        <a class="more" href="#/charts">
+          Charts
+        </a>
+      }
+    >
       <div class="figures">
-        <Figure
-          label="Grants"
-          value={rate(seconds, 'grants', now).toFixed(1)}
-          unit="/s"
-          of={series(seconds, 'grants', now)}
-        />
-        <Figure
-          label="Events"
-          value={rate(seconds, 'events', now).toFixed(1)}
-          unit="/s"
-          of={series(seconds, 'events', now)}
-        />
-        <Figure label="Wait, p95" value={wait} unit={waitUnit} of={quantiles(waits, now)} />
-        <Figure label="Hold, p95" value={hold} unit={holdUnit} of={quantiles(held, now)} />
+        <Figure label="Grants" {...often('grants')} />
+        <Figure label="Events" {...often('events')} />
+        <Figure label="Wait, p95" value={wait} unit={waitUnit} of={parts.map((part) => quantileOf(part.waits, 0.95))} />
+        <Figure label="Hold, p95" value={hold} unit={holdUnit} of={parts.map((part) => quantileOf(part.holds, 0.95))} />
       </div>
-      {isWhole && <FiveFigures state={state} now={now} />}
     </Panel>
-  );
-}
-
-/** What happened to requests, of the whole fleet: as `getMetrics` counts it for one process. */
-function FiveFigures({ state, now }: { state: State; now: number }): JSX.Element {
-  const { acquisitions, conflicts, averageMs, failed, staleClaimed } = figuresOf(state, now);
-  const figures: readonly (readonly [string, string])[] = [
-    ['Acquired', count(acquisitions)],
-    ['Had to wait', count(conflicts)],
-    ['Time to acquire, mean', averageMs === undefined ? '–' : span(averageMs)],
-    ['Failed', count(failed)],
-    ['Stale holds claimed', count(staleClaimed)],
-  ];
-  return (
-    <dl class="facts inside five">
-      {figures.map(([what, is]) => [
-        <dt key={what}>{what}</dt>,
-        <dd key={`${what} is`} class="num right">
-          {is}
-        </dd>,
-      ])}
-    </dl>
   );
 }
 

@@ -110,7 +110,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             ))}
         </Panel>
         <div class="w4 stack">
-          <Traffic state={state} now={now} isWhole />
+          <Traffic state={state} now={now} />
           <Record now={now} />
         </div>
       </div>
