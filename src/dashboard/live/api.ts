@@ -44,6 +44,11 @@ export async function get(path: string, signal?: AbortSignal): Promise<unknown> 
   return answered(await fetch(path, { headers: headers(), cache: 'no-store', signal: over }));
 }
 
+export async function getText(path: string): Promise<string> {
+  const response = await fetch(path, { headers: headers(), cache: 'no-store', signal: AbortSignal.timeout(20_000) });
+  return response.ok ? response.text() : '';
+}
+
 /** So many pages of history are asked for: each looks at a part of what the store remembers, from the newest back. */
 const MOST_PAGES = 5;
 

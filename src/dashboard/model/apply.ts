@@ -4,7 +4,7 @@
  */
 import { pipelineAfter, taskAfter } from './apply-tasks.ts';
 import { bound, isKnown, isOutdated, revisionOf } from './as-of.ts';
-import { counted, countedBefore } from './rates.ts';
+import { counted, countedBefore, withDenials } from './rates.ts';
 import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
 export const MOST_ENTRIES = 500;
@@ -247,9 +247,15 @@ export function countedPast(state: State, past: readonly Happening[], from: numb
   return { ...state, slices: countedBefore(state.slices, past), countedFrom: Math.min(state.countedFrom, from) };
 }
 
+/** Counts requests that were denied without a wait, of which the store tells only how many there were in all. */
+export function deniedUpTo(state: State, denials: number, at: number): State {
+  const more = denials - (state.denials ?? denials);
+  return { ...state, denials, slices: more > 0 ? withDenials(state.slices, more, at) : state.slices };
+}
+
 /** A new snapshot, with what only events tell kept from before. */
 export function resynced(before: State | undefined, board: State): State {
   if (before === undefined) return board;
-  const { deadlocks, entries, waits, slices, countedFrom } = before;
-  return { ...board, deadlocks, entries, waits, slices, countedFrom };
+  const { deadlocks, entries, waits, slices, countedFrom, denials } = before;
+  return { ...board, deadlocks, entries, waits, slices, countedFrom, denials };
 }

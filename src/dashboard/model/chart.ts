@@ -60,30 +60,30 @@ export function scaleOf(all: readonly Values[], unit: Unit): Scale {
   };
 }
 
-/** Marks of the axis of time, as shares of its width: whole minutes, few enough to be read. */
+/** Marks of the axis of time, as shares of the way from the first value to the last: whole minutes, few enough to be read. */
 export function timeMarks({ from, partMs, parts }: Window, most = 6): readonly { at: number; share: number }[] {
-  const whole = partMs * parts;
+  const whole = partMs * (parts - 1);
   const step = TIME_STEPS.find((one) => one >= MINUTE_MS && whole / one <= most) ?? HOUR_MS;
   // Days begin at local midnight, and so do the marks.
   const shift = new Date(from).getTimezoneOffset() * MINUTE_MS;
   const marks = [];
-  for (let at = Math.ceil((from - shift) / step) * step + shift; at < from + whole; at += step) {
+  for (let at = Math.ceil((from - shift) / step) * step + shift; at <= from + whole; at += step) {
     marks.push({ at, share: (at - from) / whole });
   }
   return marks;
 }
 
-/** A path through the values in a box of `parts` - 1 by 100; it breaks where there is no value, and one value alone is a dot. */
-export function pathOf(values: Values, top: number): string {
-  let path = '';
+/** Paths through the values in a box of `parts` - 1 by 100: lines that break where there is no value, and values that stand alone. */
+export function pathsOf(values: Values, top: number): { readonly lines: string; readonly dots: string } {
+  let [lines, dots] = ['', ''];
   values.forEach((value, place) => {
     if (value === undefined) return;
-    const y = (100 - (value / top) * 100).toFixed(1);
+    const at = `${place} ${(100 - (value / top) * 100).toFixed(1)}`;
     const isFirst = values[place - 1] === undefined;
-    path += `${isFirst ? 'M' : 'L'}${place} ${y}`;
-    if (isFirst && values[place + 1] === undefined) path += 'h0';
+    if (isFirst && values[place + 1] === undefined) dots += `M${at}h0`;
+    else lines += `${isFirst ? 'M' : 'L'}${at}`;
   });
-  return path;
+  return { lines, dots };
 }
 
 /** One sentence for readers who do not see the lines. */

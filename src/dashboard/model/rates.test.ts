@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { countedPast, resynced } from './apply.ts';
-import { pathOf, scaleOf, summaryOf, timeMarks } from './chart.ts';
-import { counted, countedBefore, meanWait, partsOf, quantileOf, rate, SLICE_MS, total, windowAt } from './rates.ts';
+import { countedPast, deniedUpTo, resynced } from './apply.ts';
+import { pathsOf, scaleOf, summaryOf, timeMarks } from './chart.ts';
+import {
+  barsOver,
+  counted,
+  countedBefore,
+  meanWait,
+  partsOf,
+  quantileOf,
+  rate,
+  SLICE_MS,
+  total,
+  windowAt,
+} from './rates.ts';
 import { boardIn } from './read.ts';
 import type { Happening, Sample, Slice } from './types.ts';
 
@@ -82,6 +93,17 @@ describe('slices', () => {
   });
 });
 
+describe('requests that were denied without a wait', () => {
+  it('are conflicts that failed, from the first count on that the page has read', () => {
+    const board = boardIn({ since: 10, revision: 10, at: new Date(NOW).toISOString() });
+    const first = deniedUpTo(board, 40, NOW);
+    expect(first.slices).toEqual([]);
+    const second = deniedUpTo(resynced(first, board), 43, NOW + 30_000);
+    expect(total(second.slices)).toMatchObject({ conflicts: 3, refusals: 3, grants: 0 });
+    expect(deniedUpTo(second, 43, NOW + 60_000).slices).toBe(second.slices);
+  });
+});
+
 describe('what happened before the page was opened', () => {
   const past = [
     ...[told('lock:acquired', -20_000, { token: 1 }), told('lock:queued', -19_000, { holder: 'b' })],
@@ -118,6 +140,14 @@ describe('a chart', () => {
     expect(parts.findIndex(({ grants }) => grants > 0)).toBe(59);
   });
 
+  it('has bars of whole slices, few enough to be seen', () => {
+    expect(barsOver(NOW - 300_000, NOW)).toEqual({ from: NOW - 300_000, partMs: 5000, parts: 60 });
+    const day = barsOver(NOW - 86_400_000, NOW);
+    expect(day.partMs % SLICE_MS).toBe(0);
+    expect(day.parts).toBeLessThanOrEqual(121);
+    expect(day.from + day.parts * day.partMs).toBeGreaterThanOrEqual(NOW);
+  });
+
   it('has round marks, with units that fit the values', () => {
     const marks = (values: readonly number[], unit: 'per' | 'ms' | 'of'): readonly string[] => {
       const { marks: all, told: say } = scaleOf([values], unit);
@@ -134,11 +164,13 @@ describe('a chart', () => {
   it('has a mark for whole minutes', () => {
     const marks = timeMarks({ from: NOW, partMs: 5000, parts: 60 });
     expect(marks.map(({ at }) => (at - NOW) / 60_000)).toEqual([0, 1, 2, 3, 4]);
+    // Where the value of that minute is drawn: the twelfth of 60.
+    expect(marks[1]?.share).toBeCloseTo(12 / 59);
     expect(timeMarks({ from: NOW, partMs: 60_000, parts: 60 }).length).toBeLessThanOrEqual(6);
   });
 
   it('leaves a gap where nothing was measured, and draws a value that stands alone', () => {
-    expect(pathOf([undefined, 1, undefined, 2, 0], 2)).toBe('M1 50.0h0M3 0.0L4 100.0');
+    expect(pathsOf([undefined, 1, undefined, 2, 0], 2)).toEqual({ lines: 'M3 0.0L4 100.0', dots: 'M1 50.0h0' });
   });
 
   it('says in words what it shows', () => {

@@ -29,6 +29,10 @@ function emptySlice(at: number): Slice {
   };
 }
 
+function sliceOf(at: number): number {
+  return Math.floor(at / SLICE_MS) * SLICE_MS;
+}
+
 function binOf(ms: number): number {
   return ms < 1 ? 0 : 1 + Math.floor(Math.log2(ms) * FINENESS);
 }
@@ -84,7 +88,7 @@ export function counted(slices: readonly Slice[], { events, waits, holds }: Batc
   const begins = new Map<number, Open>();
   /** Earlier slices are complete: an event with an earlier time is counted in the newest one. */
   const sliceFor = (at: number): Open => {
-    const begin = Math.floor(at / SLICE_MS) * SLICE_MS;
+    const begin = sliceOf(at);
     const known = begins.get(begin) ?? open.findLast((slice) => begin <= slice.at);
     const slice = known ?? { ...emptySlice(begin) };
     if (known === undefined) open.push(slice);
@@ -137,11 +141,20 @@ export function countedBefore(slices: readonly Slice[], past: readonly Happening
       begun.set(hold, at);
     } else if (/^(lock|semaphore):(released|reclaimed|forced)$/.test(type)) end(hold, event, holds);
   }
+  return merged(slices, counted([], { events: past, waits, holds }));
+}
+
+/** A request that is denied met another holder, and did not get it. */
+export function withDenials(slices: readonly Slice[], count: number, at: number): readonly Slice[] {
+  return merged(slices, [{ ...emptySlice(sliceOf(at)), conflicts: count, refusals: count }]);
+}
+
+function merged(one: readonly Slice[], other: readonly Slice[]): readonly Slice[] {
   const sums = new Map<number, Slice>();
-  for (const slice of [...counted([], { events: past, waits, holds }), ...slices]) {
+  for (const slice of [...one, ...other]) {
     sums.set(slice.at, added(sums.get(slice.at) ?? emptySlice(slice.at), slice));
   }
-  return bounded([...sums.values()].sort((one, other) => one.at - other.at));
+  return bounded([...sums.values()].sort((first, second) => first.at - second.at));
 }
 
 /** A stretch of time in equal parts; the last part is the present one. */
@@ -155,6 +168,15 @@ export interface Window {
 export function windowAt(now: number, spanMs: number, parts: number): Window {
   const partMs = spanMs / parts;
   return { from: (Math.floor(now / partMs) + 1) * partMs - spanMs, partMs, parts };
+}
+
+const MOST_BARS = 120;
+
+/** A bar covers whole slices, and begins at a multiple of its length, so that it grows and does not flicker. */
+export function barsOver(first: number, last: number): Window {
+  const partMs = Math.max(1, Math.ceil((last - first) / MOST_BARS / SLICE_MS)) * SLICE_MS;
+  const from = Math.floor(first / partMs) * partMs;
+  return { from, partMs, parts: Math.max(1, Math.ceil((last - from) / partMs)) };
 }
 
 export function partsOf(slices: readonly Slice[], { from, partMs, parts }: Window): readonly Slice[] {

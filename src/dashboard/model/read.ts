@@ -278,6 +278,7 @@ export function boardIn(value: unknown): State {
     waits: [],
     slices: [],
     countedFrom: readAt,
+    denials: undefined,
     unread: new Set(),
   };
 }

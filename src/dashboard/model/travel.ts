@@ -8,6 +8,7 @@
  * blocked, nor what processes printed; the page says so.
  */
 import { applied } from './apply.ts';
+import type { Window } from './rates.ts';
 import { items, object } from './read.ts';
 import type { Happening, Member, Phase, Pipeline, PipelineState, State } from './types.ts';
 
@@ -219,6 +220,12 @@ export function boardAt({ events, steps, begins }: Travelled, at: number, live: 
     pipelines: pipelinesAt(steps, at, live, board),
     ...{ members, coordinator: [...members.keys()].sort()[0] ?? null, unread: new Set() },
   };
+}
+
+/** How many events there are in each part of a window. */
+export function countsIn(events: readonly Happening[], { from, partMs, parts }: Window): readonly number[] {
+  const before = Array.from({ length: parts + 1 }, (_, place) => firstAfter(events, from + place * partMs - 1));
+  return before.slice(1).map((upTo, place) => upTo - (before[place] ?? 0));
 }
 
 /** How many events were told up to this time. */

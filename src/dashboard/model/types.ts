@@ -211,6 +211,8 @@ export interface State {
   readonly slices: readonly Slice[];
   /** Everything since this time is in the slices. */
   readonly countedFrom: number;
+  /** Requests that were denied without a wait, of all times; undefined until it was read. */
+  readonly denials: number | undefined;
   /** What events have changed and nobody has read since: events do not tell everything. */
   readonly unread: ReadonlySet<string>;
 }

@@ -4,7 +4,7 @@
  * and screen readers the same way to a value.
  */
 import type { ComponentChildren, JSX } from 'preact';
-import { pathOf, scaleOf, summaryOf, timeMarks, type Unit, type Values } from '../model/chart.ts';
+import { pathsOf, scaleOf, summaryOf, timeMarks, type Unit, type Values } from '../model/chart.ts';
 import type { Window } from '../model/rates.ts';
 import { clock } from '../model/time.ts';
 
@@ -83,16 +83,20 @@ export function Chart(props: ChartProps): JSX.Element {
         <span class="faint num">{!isEmpty && clock(at)}</span>
       </div>
       <div class="plot">
-        {scale.marks.map((mark) => (
+        {(isEmpty ? [0, scale.top] : scale.marks).map((mark) => (
           <span class="mark" key={mark} style={{ bottom: percent(mark / scale.top) }} aria-hidden="true">
             {!isEmpty && <i>{mark === 0 ? '0' : scale.told(mark)}</i>}
           </span>
         ))}
         <div class="lines">
           <svg viewBox={`0 0 ${last} 100`} preserveAspectRatio="none" aria-hidden="true">
-            {shown.map(({ label, values }, which) => (
-              <path key={label} class={`look look-${which}`} d={pathOf(values, scale.top)} />
-            ))}
+            {shown.map(({ label, values }, which) => {
+              const { lines: through, dots } = pathsOf(values, scale.top);
+              return [
+                <path key={label} class={`look look-${which}`} d={through} />,
+                <path key={`${label}, alone`} class={`look dots look-${which}`} d={dots} />,
+              ];
+            })}
           </svg>
           {!isEmpty && cursor.at !== undefined && (
             <div class="cursor" style={{ left: percent(place / last) }} aria-hidden="true">

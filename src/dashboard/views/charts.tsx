@@ -98,12 +98,16 @@ interface Part {
 type Parts = readonly (Part | undefined)[];
 
 function seenParts(slices: readonly Slice[], { partMs }: Window, knownFrom: number, now: number): Parts {
-  const hasEarlier = slices.slice(0, -1).some(({ events }) => events > 0);
+  const hasEarlier = slices.slice(0, -1).some(hasSome);
   return slices.map((slice, place) => {
     const [from, to] = [Math.max(slice.at, knownFrom), Math.min(slice.at + partMs, now)];
     if (slice.at + partMs <= knownFrom && slice.events === 0) return undefined;
     return { slice, knownMs: to - from, isDrawn: !hasEarlier || place < slices.length - 1 };
   });
+}
+
+function hasSome({ events, refusals }: Slice): boolean {
+  return events + refusals > 0;
 }
 
 function drawn(seen: Parts, of: (slice: Slice) => number | undefined): Values {
@@ -118,8 +122,8 @@ function rates(seen: Parts, what: 'grants' | 'conflicts' | 'releases'): Values {
 
 function quantileLines(seen: Parts, what: 'waits' | 'holds'): readonly { label: string; values: Values }[] {
   return [
-    { label: 'p50, half are shorter', values: drawn(seen, (slice) => quantileOf(slice[what], 0.5)) },
-    { label: 'p95, 19 of 20 are shorter', values: drawn(seen, (slice) => quantileOf(slice[what], 0.95)) },
+    { label: 'p50, half below', values: drawn(seen, (slice) => quantileOf(slice[what], 0.5)) },
+    { label: 'p95, 19 of 20 below', values: drawn(seen, (slice) => quantileOf(slice[what], 0.95)) },
   ];
 }
 
@@ -142,10 +146,10 @@ const FIGURES: readonly Figure[] = [
     means: 'got what they asked for',
     unit: 'of',
     of: ({ grants }) => grants,
-    none: 'No request yet',
+    none: 'None',
   },
   { title: 'Conflicts', means: 'met another holder', unit: 'of', of: ({ conflicts }) => conflicts, none: 'None' },
-  { title: 'Time to acquire', means: 'mean of all grants', unit: 'ms', of: meanWait, none: 'All got it at once' },
+  { title: 'Time to acquire', means: 'mean of all grants', unit: 'ms', of: meanWait, none: 'All at once' },
   { title: 'Failed', means: 'did not get it', unit: 'of', of: ({ refusals }) => refusals, none: 'None' },
   {
     title: 'Stale claimed',
@@ -177,7 +181,7 @@ function FiveFigures({ seen, window, cursor, inWords }: FiveProps): JSX.Element 
               isSmall
               figure={sum === undefined ? '–' : unit === 'ms' ? span(sum) : count(sum)}
               lines={[{ label: `in ${told(window)}`, values: drawn(seen, of) }]}
-              nothing={<p>{none}</p>}
+              nothing={<p>{whole.grants === 0 && unit === 'ms' ? 'No grant' : none}</p>}
             />
           );
         })}
@@ -206,7 +210,7 @@ function time(ms: number | undefined): string {
 /** All values as text; drawn only while it is open. */
 function AsTable({ seen, window }: { seen: Parts; window: Window }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
-  const known = seen.filter((one) => one !== undefined && one.slice.events > 0).toReversed();
+  const known = seen.filter((one) => one !== undefined && hasSome(one.slice)).toReversed();
   return (
     <details class="panel w12 values" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>The same values as a table</summary>

@@ -7,7 +7,7 @@ import { partsOf, quantileOf, rate, total, windowAt } from '../model/rates.ts';
 import { countsOf, matching } from '../model/rows.ts';
 import { count, plural, span } from '../model/time.ts';
 import type { Pipeline, Resource, State } from '../model/types.ts';
-import { address, connection, copy, matters, show, whyNot } from '../ui/app.ts';
+import { address, connection, copy, dismiss, matters, show, whyNot } from '../ui/app.ts';
 import { Name, Panel, Since, Spark } from '../ui/parts.tsx';
 import { LongArm, SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
@@ -93,7 +93,7 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 }
 
 function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {
-  const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key } = matter;
+  const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key, isDismissable = false } = matter;
   const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
   const onClick = (): void => {
     if (copies !== undefined) void copy(copies, copies);
@@ -115,7 +115,14 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
           ),
         )}
       </span>
-      <span class="cost">{cost}</span>
+      <span class="cost">
+        {cost}
+        {isDismissable && (
+          <button type="button" class="button small" title="It stays on the timeline" onClick={() => dismiss(key)}>
+            Dismiss
+          </button>
+        )}
+      </span>
       <span class="age">{since !== undefined && <Since at={since} />}</span>
       <button type="button" class="button" data-matter={key} onClick={onClick}>
         {breaks !== undefined && !mayBreak ? 'See lock' : action}
