@@ -22,6 +22,25 @@ const CHOICES: readonly (readonly [string, string])[] = [
 /** A part that has only begun is divided by at least this time: a single grant is no thousand grants a second. */
 const SHORTEST_MS = 2_000;
 
+const TIMES = [
+  {
+    what: 'waits',
+    title: 'How long requests wait',
+    means: 'from request to grant, of those that had to wait',
+    none: 'Nobody had to wait',
+  },
+  {
+    what: 'holds',
+    title: 'How long things are held',
+    means: 'from grant to release, of holds that ended',
+    none: 'No hold ended',
+  },
+] as const;
+const SHARES = [
+  ['p50, half below', 0.5],
+  ['p95, 19 of 20 below', 0.95],
+] as const;
+
 export function Charts({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state, now, route, past } = snapshot;
   const [at, set] = useState<number>();
@@ -61,24 +80,24 @@ export function Charts({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             </>
           }
         />
-        <Chart
-          {...common}
-          class="w6"
-          title="How long requests wait"
-          means="from request to grant, of those that had to wait"
-          unit="ms"
-          lines={quantileLines(seen, 'waits')}
-          nothing={<p>Nobody had to wait in the last {inWords}.</p>}
-        />
-        <Chart
-          {...common}
-          class="w6"
-          title="How long things are held"
-          means="from grant to release, of holds that ended"
-          unit="ms"
-          lines={quantileLines(seen, 'holds')}
-          nothing={<p>No hold ended in the last {inWords}.</p>}
-        />
+        {TIMES.map(({ what, none, ...words }) => (
+          <Chart
+            key={what}
+            {...common}
+            {...words}
+            class="w6"
+            unit="ms"
+            lines={SHARES.map(([label, share]) => ({
+              label,
+              values: drawn(seen, (slice) => quantileOf(slice[what], share)),
+            }))}
+            nothing={
+              <p>
+                {none} in the last {inWords}.
+              </p>
+            }
+          />
+        ))}
         <FiveFigures seen={seen} {...common} inWords={inWords} />
         <AsTable seen={seen} window={window} />
       </div>
@@ -118,13 +137,6 @@ function rates(seen: Parts, what: 'grants' | 'conflicts' | 'releases'): Values {
   return seen.map((part) =>
     part?.isDrawn === true ? (part.slice[what] * 1000) / Math.max(part.knownMs, SHORTEST_MS) : undefined,
   );
-}
-
-function quantileLines(seen: Parts, what: 'waits' | 'holds'): readonly { label: string; values: Values }[] {
-  return [
-    { label: 'p50, half below', values: drawn(seen, (slice) => quantileOf(slice[what], 0.5)) },
-    { label: 'p95, 19 of 20 below', values: drawn(seen, (slice) => quantileOf(slice[what], 0.95)) },
-  ];
 }
 
 function told({ partMs }: Window): string {
@@ -173,13 +185,12 @@ function FiveFigures({ seen, window, cursor, inWords }: FiveProps): JSX.Element 
     <Panel class="w12" title="What became of requests" aside={`in these ${inWords}`}>
       <div class="five">
         {FIGURES.map(({ title, means, unit, of, none }) => {
-          const sum = of(whole);
           return (
             <Chart
               key={title}
               {...{ title, means, unit, window, cursor }}
               isSmall
-              figure={sum === undefined ? '–' : unit === 'ms' ? span(sum) : count(sum)}
+              figure={valueOf(of(whole), unit)}
               lines={[{ label: `in ${told(window)}`, values: drawn(seen, of) }]}
               nothing={<p>{whole.grants === 0 && unit === 'ms' ? 'No grant' : none}</p>}
             />
@@ -191,20 +202,21 @@ function FiveFigures({ seen, window, cursor, inWords }: FiveProps): JSX.Element 
 }
 
 const COLUMNS: readonly (readonly [string, (slice: Slice) => string])[] = [
-  ['Grants', ({ grants }) => count(grants)],
-  ['Conflicts', ({ conflicts }) => count(conflicts)],
-  ['Releases', ({ releases }) => count(releases)],
-  ['Failed', ({ refusals }) => count(refusals)],
-  ['Stale claimed', ({ reclaims }) => count(reclaims)],
-  ['Time to acquire', (slice) => time(meanWait(slice))],
-  ['Wait p50', ({ waits }) => time(quantileOf(waits, 0.5))],
-  ['Wait p95', ({ waits }) => time(quantileOf(waits, 0.95))],
-  ['Hold p50', ({ holds }) => time(quantileOf(holds, 0.5))],
-  ['Hold p95', ({ holds }) => time(quantileOf(holds, 0.95))],
+  ...FIGURES.map(({ title, unit, of }) => [title, (slice: Slice) => valueOf(of(slice), unit)] as const),
+  ['Released', ({ releases }) => count(releases)],
+  ...TIMES.flatMap(({ what }) =>
+    SHARES.map(
+      ([, share]) =>
+        [
+          `${what === 'waits' ? 'Wait' : 'Hold'} p${share * 100}`,
+          (slice: Slice) => valueOf(quantileOf(slice[what], share), 'ms'),
+        ] as const,
+    ),
+  ),
 ];
 
-function time(ms: number | undefined): string {
-  return ms === undefined ? '–' : span(ms);
+function valueOf(value: number | undefined, unit: Unit): string {
+  return value === undefined ? '–' : unit === 'ms' ? span(value) : count(value);
 }
 
 /** All values as text; drawn only while it is open. */

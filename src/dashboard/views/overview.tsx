@@ -172,18 +172,19 @@ function HeldAndWaiting({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   );
 }
 
-function Figure(props: {
-  label: string;
-  value: string;
-  unit: string;
-  of: readonly (number | undefined)[];
-}): JSX.Element {
-  const { label, value, unit, of } = props;
+interface FigureProps {
+  readonly label: string;
+  readonly value: string;
+  readonly of: readonly (number | undefined)[];
+}
+
+function Figure({ label, value, of }: FigureProps): JSX.Element {
+  const [, number = value, unit = ''] = /^([\d.]+) ?(ms|s|\/s)$/.exec(value) ?? [];
   return (
     <div>
       <div class="label">{label}</div>
       <div class="figure">
-        {value}
+        {number}
         <small>{unit}</small>
       </div>
       <Spark of={of} label={`${label} over the last 4 minutes`} />
@@ -196,17 +197,15 @@ const TRAFFIC_PARTS = 48;
 
 export function Traffic({ state: { slices }, now }: { state: State; now: number }): JSX.Element {
   const parts = partsOf(slices, windowAt(now, TRAFFIC_MS, TRAFFIC_PARTS));
-  const { waits, holds } = total(parts);
-  const time = (ms: number | undefined): readonly [string, string] => {
-    if (ms === undefined) return ['–', ''];
-    const [value = '', unit = ''] = span(ms).split(' ');
-    return /^\d/.test(unit) || unit === '' ? [span(ms), ''] : [value, unit];
+  const whole = total(parts);
+  const often = (label: string, what: 'grants' | 'events'): JSX.Element => (
+    <Figure label={label} value={`${rate(slices, what, now).toFixed(1)}/s`} of={parts.map((part) => part[what])} />
+  );
+  const long = (label: string, what: 'waits' | 'holds'): JSX.Element => {
+    const usual = quantileOf(whole[what], 0.95);
+    const value = usual === undefined ? '–' : span(usual);
+    return <Figure label={label} value={value} of={parts.map((part) => quantileOf(part[what], 0.95))} />;
   };
-  const [wait, waitUnit] = time(quantileOf(waits, 0.95));
-  const [hold, holdUnit] = time(quantileOf(holds, 0.95));
-  const often = (what: 'grants' | 'events'): { value: string; unit: string; of: readonly number[] } => ({
-    ...{ value: rate(slices, what, now).toFixed(1), unit: '/s', of: parts.map((part) => part[what]) },
-  });
   return (
     <Panel
       title="Traffic"
@@ -218,10 +217,10 @@ export function Traffic({ state: { slices }, now }: { state: State; now: number 
       }
     >
       <div class="figures">
-        <Figure label="Grants" {...often('grants')} />
-        <Figure label="Events" {...often('events')} />
-        <Figure label="Wait, p95" value={wait} unit={waitUnit} of={parts.map((part) => quantileOf(part.waits, 0.95))} />
-        <Figure label="Hold, p95" value={hold} unit={holdUnit} of={parts.map((part) => quantileOf(part.holds, 0.95))} />
+        {often('Grants', 'grants')}
+        {often('Events', 'events')}
+        {long('Wait, p95', 'waits')}
+        {long('Hold, p95', 'holds')}
       </div>
     </Panel>
   );

@@ -21,7 +21,7 @@ import type { Happening, Trouble } from '../model/types.ts';
 import { address } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { FilterField, ListHead } from '../ui/list-parts.tsx';
-import { At, CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
 import { useAnswer } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
@@ -161,23 +161,11 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
     >
       {troubles
         .filter(({ kind }) => kind === 'damaged')
-        .map(({ key, subject, says, command, at }) => (
-          <div class="inside damaged" key={key}>
-            <p class="line">
-              <SignalSign is="danger" label="" />
-              <span class="grow">
-                <bdi class="strong">{shortened(subject, 200)}</bdi>
-                <bdi>{shortened(says, 300)}</bdi>
-                {at !== undefined && (
-                  <span class="soft">
-                    {' '}
-                    · found <Since at={at} /> ago
-                  </span>
-                )}
-              </span>
-            </p>
-            <CommandLine>{command}</CommandLine>
-          </div>
+        .map(({ key, subject, says }) => (
+          <p class="note record" key={key}>
+            <SignalSign is="danger" label="" />
+            <bdi class="grow">{shortened(subject + says, 400)}</bdi>
+          </p>
         ))}
       {isOn && <RecordOn now={now} />}
       {witness['isOn'] === false && (
@@ -239,14 +227,14 @@ const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not v
 
 function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof STANDING }): JSX.Element {
   return (
-    <div class="row recorded">
+    <div class="row recorded" title={shortened(of.resource, 300)}>
       <span class="faint num">
         <At at={of.time} />
       </span>
-      <Name of={of.resource} />
+      <Name of={of.resource.slice(of.resource.indexOf('/') + 1)} />
       <span class="right faint num">{count(of.seq)}</span>
       <code class="faint" title={of.hash}>
-        {of.hash.slice(0, 8)}
+        {of.hash.slice(0, 6)}
       </code>
       <SignalSign is={standing} label={STANDING[standing]} />
     </div>
