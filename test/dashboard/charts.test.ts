@@ -43,7 +43,7 @@ describe.skipIf(!hasBrowser)('the charts', () => {
       expect(await chart(page, title).locator('path.look').count()).toBeGreaterThan(0);
       await chart(page, title).getByRole('slider').waitFor();
     }
-    await page.getByText('The same values as a table').click();
+    await page.getByText(/^The same values as a table/).click();
     const grants = page.locator('.values tbody tr td:nth-of-type(1)');
     await expect
       .poll(async () => (await grants.allTextContents()).reduce((sum, text) => sum + Number(text), 0))

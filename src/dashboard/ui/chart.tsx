@@ -59,11 +59,10 @@ export function Chart(props: ChartProps): JSX.Element {
     const { left, width } = event.currentTarget.getBoundingClientRect();
     read(Math.round(((event.clientX - left) / width) * last));
   };
-  const id = `chart-${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`;
   return (
-    <figure class={`chart ${isSmall ? 'small' : `panel ${name}`}`} aria-labelledby={id}>
+    <figure class={`chart ${isSmall ? 'small' : `panel ${name}`}`} aria-label={title}>
       <figcaption>
-        <b id={id}>{title}</b>
+        <b>{title}</b>
         {figure !== undefined && <span class="figure">{figure}</span>}
         <span class="faint means">{means}</span>
       </figcaption>

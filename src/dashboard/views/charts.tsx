@@ -225,7 +225,7 @@ function AsTable({ seen, window }: { seen: Parts; window: Window }): JSX.Element
   const known = seen.filter((one) => one !== undefined && hasSome(one.slice)).toReversed();
   return (
     <details class="panel w12 values" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>The same values as a table</summary>
+      <summary>The same values as a table, {told(window)} a row</summary>
       {isOpen && (
         <div class="scrolls" tabIndex={0} role="region" aria-label="Values as a table">
           <table>
@@ -248,9 +248,6 @@ function AsTable({ seen, window }: { seen: Parts; window: Window }): JSX.Element
               ))}
             </tbody>
           </table>
-          <p class="foot">
-            {known.length === 0 ? 'Nothing happened' : `Counts in each ${told(window)} in which something happened`}
-          </p>
         </div>
       )}
     </details>
