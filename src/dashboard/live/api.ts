@@ -38,15 +38,18 @@ async function answered(response: Response): Promise<unknown> {
   throw new Refused(response.status, body);
 }
 
-export async function get(path: string, signal?: AbortSignal): Promise<unknown> {
+function asked(path: string, signal?: AbortSignal): Promise<Response> {
   const limit = AbortSignal.timeout(20_000);
   const over = signal === undefined ? limit : AbortSignal.any([signal, limit]);
-  return answered(await fetch(path, { headers: headers(), cache: 'no-store', signal: over }));
+  return fetch(path, { headers: headers(), cache: 'no-store', signal: over });
+}
+
+export async function get(path: string, signal?: AbortSignal): Promise<unknown> {
+  return answered(await asked(path, signal));
 }
 
 export async function getText(path: string): Promise<string> {
-  const response = await fetch(path, { headers: headers(), cache: 'no-store', signal: AbortSignal.timeout(20_000) });
-  return response.ok ? response.text() : '';
+  return (await asked(path)).text();
 }
 
 /** So many pages of history are asked for: each looks at a part of what the store remembers, from the newest back. */

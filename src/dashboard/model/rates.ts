@@ -13,6 +13,8 @@ const MOST_SLICES = REMEMBERED_MS / SLICE_MS;
 /** Bins per doubling: a time read back from its bin is off by at most 5 %. */
 const FINENESS = 8;
 
+const COUNTS = ['events', 'grants', 'conflicts', 'releases', 'refusals', 'reclaims'] as const;
+
 type Open = { -readonly [Key in keyof Slice]: Slice[Key] };
 
 const GRANTS: ReadonlySet<string> = new Set(['lock:acquired', 'semaphore:acquired', 'task:claimed']);
@@ -60,17 +62,9 @@ function tallied(before: Tally, samples: readonly Sample[]): Tally {
 }
 
 function added(one: Slice, other: Slice): Slice {
-  return {
-    at: one.at,
-    events: one.events + other.events,
-    grants: one.grants + other.grants,
-    conflicts: one.conflicts + other.conflicts,
-    releases: one.releases + other.releases,
-    refusals: one.refusals + other.refusals,
-    reclaims: one.reclaims + other.reclaims,
-    waits: joined(one.waits, other.waits),
-    holds: joined(one.holds, other.holds),
-  };
+  const sum: Open = { ...one, waits: joined(one.waits, other.waits), holds: joined(one.holds, other.holds) };
+  for (const what of COUNTS) sum[what] += other[what];
+  return sum;
 }
 
 export interface Batch {
