@@ -1,6 +1,16 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
-export { allows, isExpired, mayActFor, type Role, ROLES, type TokenEntry, tokenProblem } from './access/index.ts';
+export {
+  allows,
+  isExpired,
+  LONGEST_TOKEN_NAME,
+  mayActFor,
+  type Role,
+  ROLES,
+  type TokenEntry,
+  tokenHolder,
+  tokenProblem,
+} from './access/index.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -195,7 +205,9 @@ export {
   currentPhase,
   type Driver,
   canBeDriven,
+  type ExpectedPipeline,
   hasEnded,
+  isAsExpected,
   type PhaseRecord,
   PIPELINE_STATES,
   type PipelineRecord,

@@ -61,7 +61,7 @@ async function acquired(
   parks: ((id: string, status: WaitStatus) => Parked) | undefined,
 ): Promise<Given | Parked> {
   const { runtime, resource } = of;
-  const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
+  const problem = optionsProblem(options, 'detached') ?? requestProblem({ holder: options.holder }, ['holder']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
   const tie = tieOf(of, options.pid);
   const { session, options: left } = await sessionWithin(runtime, resource, options);

@@ -12,9 +12,9 @@ import { Failure } from '../../failure.ts';
 import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
-import { anchorKey, decode, tieIn } from '../layout.ts';
+import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
-import { optionsProblem } from '../options.ts';
+import { type Doer, optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
@@ -44,11 +44,13 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
   readonly name: string;
   readonly runtime: Runtime;
   readonly writer: ResourceWriter<State, Command, Outcome>;
+  readonly #kind: ResourceKind;
   readonly #askFor: AskFor<AnyCommand>;
 
   constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string, askFor: AskFor<AnyCommand>) {
     this.runtime = runtime;
     this.name = name;
+    this.#kind = machine.kind;
     this.writer = runtime.writer(machine, name);
     this.#askFor = askFor;
   }
@@ -63,7 +65,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     wait: boolean,
     deliver: Deliver<T, Options>,
   ): Promise<T> {
-    const problem = options === undefined ? undefined : optionsProblem(options);
+    const problem = options === undefined ? undefined : optionsProblem(options, this.#kind);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
     // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
@@ -131,10 +133,10 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
-  async configure(settings: Settings): Promise<void> {
-    const problem = settingsProblem(settings);
+  async configure(settings: Settings, { by }: Doer = {}): Promise<void> {
+    const problem = settingsProblem(settings) ?? (by === undefined ? undefined : requestProblem({ holder: by }));
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submitOnce({ ...settings, kind: 'configure' });
+    await this.submitOnce({ ...settings, kind: 'configure', ...(by !== undefined && { holder: by }) });
   }
 
   // Inspect
