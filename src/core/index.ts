@@ -2,17 +2,15 @@
 
 export {
   allows,
-  fitsPattern,
   isExpired,
+  LONGEST_TOKEN_NAME,
   mayActFor,
   type Role,
   ROLES,
   type TokenEntry,
-  LONGEST_TOKEN_NAME,
   tokenHolder,
   tokenProblem,
 } from './access/index.ts';
-export { UNUSED } from './capacity.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -94,7 +92,6 @@ export {
   renewWithinMs,
   type Settings,
   settingsProblem,
-  shorter,
   TICKET_MS,
   wasCollected,
 } from './settings.ts';

@@ -7,8 +7,8 @@
  *                          ├──failed──▶ absent
  *                          └──the server is gone──▶ absent, or unknown if to carry it out again may do harm
  *
- * Each step is one write: keys of the same second share a lease, because to grant and to end one for each would cost more than
- * what most requests do. So a key may end a second before its time.
+ * Each step is one write: keys of the same second share a lease, because granting and ending a lease for each key would cost
+ * more than most requests. So a key may end a second before its time.
  *
  * A server that is killed between the operation and `done` leaves no answer. What a token or a lease makes harmless is carried
  * out again: a second release changes nothing, and a second acquire of the same holder gets the same hold. For the rest, nobody

@@ -5,7 +5,7 @@ import { taskJson } from '../../json/task.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
-import type { Forgetting } from '../../runtime/tasks/idle.ts';
+import type { Forgetting } from '../../runtime/tasks/unclaimed.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
