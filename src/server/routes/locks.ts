@@ -99,7 +99,7 @@ export const locks: readonly Operation[] = [
       'A wait that is over keeps no place: ask again.',
     body: z.strictObject({ holder, token, waitMs: waitMs.optional() }),
     answers: { 200: { description: 'Exclusive from now on.', schema: tokenAnswer } },
-    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'not-owner', 'attached'],
+    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'gone', 'not-owner', 'attached'],
     async run({ box, caller, signal, params: { name }, body: { waitMs: longest = 0, ...claim } }) {
       refuseForeign(caller, claim.holder);
       const lock = box.lock(name);
@@ -112,7 +112,7 @@ export const locks: readonly Operation[] = [
     description: 'Nobody gets the lock in between; waiting readers join. The token stays the same.',
     body: z.strictObject({ holder, token }),
     answers: { 200: { description: 'Shared from now on.', schema: tokenAnswer } },
-    problems: ['lost', 'not-owner', 'attached'],
+    problems: ['gone', 'not-owner', 'attached'],
     async run({ box, caller, params: { name }, body }) {
       refuseForeign(caller, body.holder);
       const lock = box.lock(name);
