@@ -6,7 +6,8 @@
  *                          │
  *                          └──failed, or the server is gone──▶ absent
  *
- * Each step is one write: keys of the same second share a lease, because to grant and to end one for each would cost more than
+ * Each step is one write, which it shares with the steps of other keys that come in the same turn of the event loop: on a busy
+ * server there are many. Keys of the same second share a lease, because to grant and to end one for each would cost more than
  * what most requests do. So a key may end a second before its time.
  *
  * A server that is killed between the operation and `done` leaves no answer: the repeat is carried out again. Tokens make
@@ -25,6 +26,7 @@ import {
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
+import { SharedWrites } from '../write/shared-writes.ts';
 import { send } from '../write/write-once.ts';
 
 /** What a repeat is answered. */
@@ -69,9 +71,12 @@ export class OnceKeys {
   /** By the time that they were granted for. */
   readonly #leases = new Map<number, { readonly at: number; readonly lease: Promise<LeaseId> }>();
 
+  readonly #steps: SharedWrites;
+
   /** @internal */
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
+    this.#steps = new SharedWrites(runtime);
   }
 
   /** `key`, `content`: hashes. `runningMs`: after it, a request without an answer counts as never made. */
@@ -132,12 +137,12 @@ export class OnceKeys {
   async #onLease(ttlMs: number, write: (lease: LeaseId) => Transaction): Promise<TransactionResult> {
     const shared = this.#leaseFor(ttlMs);
     try {
-      return await send(this.#runtime, write(await shared));
+      return await this.#steps.send(write(await shared));
     } catch (error) {
       // This machine was asleep for longer than the lease.
       if (!Failure.is(error, 'not-found')) throw error;
       if ((await this.#leases.get(ttlMs)?.lease) === (await shared)) this.#leases.delete(ttlMs);
-      return send(this.#runtime, write(await this.#leaseFor(ttlMs)));
+      return this.#steps.send(write(await this.#leaseFor(ttlMs)));
     }
   }
 
