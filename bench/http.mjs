@@ -240,6 +240,7 @@ function memoryTold(all) {
   const megabytes = (figure) => all.map((one) => (one[figure] / 1024 / 1024).toFixed(0)).join(' → ');
   const middle = all[Math.floor(all.length / 2)].heap;
   const end = all.at(-1).heap;
-  const verdict = end <= middle * 1.1 ? 'flat' : `GREW by ${((100 * (end - middle)) / middle).toFixed(0)} % since the middle`;
+  const verdict =
+    end <= middle * 1.1 ? 'flat' : `GREW by ${((100 * (end - middle)) / middle).toFixed(0)} % since the middle`;
   return `memory in use ${megabytes('heap')} MB (${verdict}), of the system ${megabytes('rss')} MB`;
 }

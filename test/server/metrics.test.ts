@@ -100,7 +100,7 @@ describe('GET /metrics', () => {
 
   it('prints exactly the metrics that docs/metrics.md lists, each of that type and with those labels', async () => {
     const rows = readFileSync(join(root, 'docs/metrics.md'), 'utf8').matchAll(
-      /^\| `(signalbox_\w+)` \| (\w+) \| ([^|]*) \|/gm,
+      /^\| `(signalbox_\w+)` \| (\w+) \|([^|]*)\|/gm,
     );
     const listed = [...rows].map(([, name = '', type = '', labels = '']) => {
       const named = [...labels.matchAll(/`(\w+)`/g)].map(([, label = '']) => label);

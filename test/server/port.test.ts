@@ -72,7 +72,7 @@ describe('on a port', () => {
     socket.write(headed(12 * megabyte.length));
     for (let n = 0; n < 12; n++) {
       await new Promise<void>((resolve, reject) =>
-        socket.write(megabyte, (error) => (error == null ? resolve() : reject(error))),
+        socket.write(megabyte, (error) => (error instanceof Error ? reject(error) : resolve())),
       );
     }
     let text = '';

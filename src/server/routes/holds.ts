@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
 import type { Collected } from '../../runtime/holds/tickets.ts';
-import type { ClaimReleaseOutcome, DetachedHold, HoldClaim, RenewOutcome, SettingsView } from '../../runtime/holds/terms.ts';
+import type {
+  ClaimReleaseOutcome,
+  DetachedHold,
+  HoldClaim,
+  RenewOutcome,
+  SettingsView,
+} from '../../runtime/holds/terms.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Semaphore } from '../../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';

@@ -6,7 +6,19 @@ import { refuseForeign } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
 import { anyObject, asking, grant, holder, settings, token, waiting, waitMs } from '../schemas.ts';
-import { acquire, base, breaking, given, notOwner, params, releasing, renewing, rulesTold, WAITS, withdrawing } from './holds.ts';
+import {
+  acquire,
+  base,
+  breaking,
+  given,
+  notOwner,
+  params,
+  releasing,
+  renewing,
+  rulesTold,
+  WAITS,
+  withdrawing,
+} from './holds.ts';
 
 const mode = z.enum(['exclusive', 'shared']).describe('Alone, or together with other readers.');
 const path = base('lock');
