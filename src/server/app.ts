@@ -5,7 +5,7 @@
  *
  * Every step throws what it refuses, and one place makes the answer of it.
  */
-import { Hono, type Context } from 'hono';
+import { Hono } from 'hono';
 import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
 import type { MetricsSources } from '../metrics/index.ts';
@@ -152,7 +152,10 @@ class App implements Server {
 
   answer(asked: Asked): Promise<Answer | Response> | undefined {
     const route = this.#table.find(asked.method, asked.path);
-    return route && this.#gated(asked, () => this.#answered(route, asked));
+    if (route !== undefined) return this.#gated(asked, () => this.#answered(route, asked));
+    // No `Request` has the method TRACE.
+    const isMounted = asked.path === '/mcp' && asked.method !== 'TRACE' && this.#options.mcp !== undefined;
+    return isMounted ? this.#gated(asked, () => this.#mounted(asked)) : undefined;
   }
 
   /** Refuses what a browser was tricked into, before anything else is looked at. */
@@ -179,7 +182,6 @@ class App implements Server {
     }
     const dashboard = Dashboard.here();
     for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
-    if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
     hono.notFound(({ req: { raw } }) => {
       const accepted = this.#table.methodsAt(new URL(raw.url).pathname).join(', ');
       const problem =
@@ -203,16 +205,15 @@ class App implements Server {
   }
 
   /** Any of its answers may be a stream, so each request counts as one until its answer is over. */
-  async #mounted({ req: { raw } }: Context): Promise<Response> {
-    const answer = await this.#noted('mcp', raw.headers, async (caller) => {
-      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(new WebAsked(raw))) : undefined;
+  #mounted(asked: Asked): Promise<Answer | Response> {
+    return this.#noted('mcp', asked.headers, async (caller) => {
+      const body = asked.method === 'POST' ? parsed(await this.#bodyOf(asked)) : undefined;
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
       const mounted = (await this.#mcp) as Mounted;
-      const { url, method, headers } = raw;
-      const stream = this.#streams.enter(caller, () => this.#isStill(caller, headers));
+      const stream = this.#streams.enter(caller, () => this.#isStill(caller, asked.headers));
       try {
-        const signal = AbortSignal.any([raw.signal, stream.signal]);
-        const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
+        const signal = AbortSignal.any([asked.signal, stream.signal]);
+        const answer = await mounted.fetch(asked.request(signal), caller, body);
         if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
           return tracked(answer, stream.leave, signal);
         }
@@ -223,7 +224,6 @@ class App implements Server {
         throw error;
       }
     });
-    return answer instanceof Response ? answer : responseOf(answer);
   }
 
   #answered({ operation, params }: Route, asked: Asked): Promise<Answer | Response> {
