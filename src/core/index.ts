@@ -1,16 +1,6 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
-export {
-  allows,
-  fitsPattern,
-  isExpired,
-  mayActFor,
-  type Role,
-  ROLES,
-  type TokenEntry,
-  tokenProblem,
-} from './access/index.ts';
-export { UNUSED } from './capacity.ts';
+export { allows, isExpired, mayActFor, type Role, ROLES, type TokenEntry, tokenProblem } from './access/index.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -92,7 +82,6 @@ export {
   renewWithinMs,
   type Settings,
   settingsProblem,
-  shorter,
   TICKET_MS,
   wasCollected,
 } from './settings.ts';

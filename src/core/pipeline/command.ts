@@ -22,7 +22,7 @@ export type DriverCommand =
       readonly when: 'before' | 'after';
       readonly outcomes: readonly GuardOutcome[];
       readonly isHeld?: boolean;
-      /** How often the driver looks at what nobody announces: for people. */
+      /** How often the driver polls inputs that no event announces; shown to people. */
       readonly pollMs?: number;
     }
   /** The holds of the phase cannot be had at once. */

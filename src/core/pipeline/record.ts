@@ -92,7 +92,7 @@ export type Blocked = { readonly since: number } & (
       readonly guards: readonly BlockingGuard[];
       /** The events after which it is looked at again … */
       readonly wakeOn: readonly string[];
-      /** … and what is looked at again and again, because nobody announces its changes. */
+      /** … and the inputs that have to be polled, because no event announces their changes. */
       readonly polled: readonly string[];
       /** … at this interval. */
       readonly pollMs?: number;
@@ -144,7 +144,7 @@ export function readRecord(stored: StoredRecord): ReadRecord {
   if (version !== 1 && version !== RECORD_VERSION) return { ok: false, version };
   const last = stored.lastQuestion ?? 0;
   const { blocked } = stored;
-  // Version 1 asked without numbers. The number it gets must be the same for everybody who reads the record.
+  // Version 1 asked without numbers. Every reader of the record must give it the same number.
   const isUnnumbered = blocked?.on === 'person' && (blocked as { question?: number }).question === undefined;
   if (!isUnnumbered) return { ok: true, record: { ...stored, version: RECORD_VERSION, lastQuestion: last } };
   const question = last + 1;

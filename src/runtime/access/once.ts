@@ -6,8 +6,8 @@
  *                          │
  *                          └──failed, or the server is gone──▶ absent
  *
- * Each step is one write: keys of the same second share a lease, because to grant and to end one for each would cost more than
- * what most requests do. So a key may end a second before its time.
+ * Each step is one write: keys of the same second share a lease, because granting and ending a lease for each key would cost
+ * more than most requests. So a key may end a second before its time.
  *
  * A server that is killed between the operation and `done` leaves no answer: the repeat is carried out again. Tokens make
  * that harmless: a second release or completion changes nothing, and a second acquire of the same holder gets the same hold.

@@ -1,6 +1,6 @@
 /**
- * Tokens by which programs reach a server. The store keeps the SHA-256 of each secret, which has 256 random bits: it can be
- * checked, and not be found out. The secret itself is shown once.
+ * Tokens by which programs reach a server. The store keeps the SHA-256 of each secret, which has 256 random bits: a secret can
+ * be checked against it, but not recovered from it. The secret itself is shown once.
  *
  *     sbx_<id>_<secret>        <id> names the key `k/token/<id>`
  */
@@ -89,7 +89,10 @@ export class AccessTokens {
     return { resource: `token/${id}`, actor: this.#runtime.sender.id, command, outcome, detail };
   }
 
-  /** The token with this secret, if it is valid now. Follows the store from the first call on, and then asks it no more. */
+  /**
+   * The token with this secret, if it is valid now. The first call begins to follow the tokens; later calls read nothing from
+   * the store.
+   */
   async find(secret: string): Promise<TokenView | undefined> {
     const [, id = ''] = FORM.exec(secret) ?? [];
     if (id === '') return undefined;

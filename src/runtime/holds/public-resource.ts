@@ -4,7 +4,6 @@ import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import { acquireDetached, extend, type Given, release, renew } from './detached.ts';
-import type { KeptHold } from './hold.ts';
 import type { AnyResource, Resource } from './resource.ts';
 import type { Breaking, ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
 import {
@@ -17,7 +16,7 @@ import {
   withdraw,
 } from './tickets.ts';
 
-type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>, 'name' | 'break' | 'configure'>;
+type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome>, 'name' | 'break' | 'configure'>;
 
 const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 

@@ -27,11 +27,11 @@ import {
   type DetachedOptions,
   type HolderView,
   type RequestOptions,
-  type SettingsView,
+  type ResourceView,
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 
 /** How to ask for slots. */
 export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
@@ -40,9 +40,11 @@ export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
 }
 
 /** A semaphore, as `inspect` shows it. */
-export interface SemaphoreView<Meta = Json> extends SettingsView {
-  /** Its name. */
-  readonly name: string;
+export interface SemaphoreView<Meta = Json> extends ResourceView<
+  Meta,
+  { readonly weight: number; readonly slots: readonly number[] },
+  { readonly weight: number }
+> {
   /** How many slots there are; 0 if nobody has used it yet. */
   readonly capacity: number;
   /** How many of them are held. */
@@ -51,15 +53,6 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
   readonly availableSlots: number;
   /** Who stopped every grant, when and why; undefined if nobody did. */
   readonly drained: Drain | undefined;
-  /** In the order of their grants. */
-  readonly holders: readonly (HolderView<Meta> & { readonly weight: number; readonly slots: readonly number[] })[];
-  /** In the order of arrival. */
-  readonly waiting: readonly {
-    readonly holder: string;
-    readonly weight: number;
-    readonly priority: number;
-    readonly reason: string | undefined;
-  }[];
 }
 
 /** Who drains a semaphore, and why. */
@@ -74,7 +67,7 @@ export interface Draining {
 export interface Undraining {
   /** Who; recorded in the event. */
   readonly holder: string;
-  /** The revision of the drain that you saw: another one stays. */
+  /** The revision of the drain that you saw; any other drain stays. */
   readonly revision?: number;
 }
 
@@ -84,7 +77,7 @@ export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-dra
 /** What `undrain` answers. */
 export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
 
-type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
+type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome>;
 
 /** A detached hold of slots, with their numbers. */
 type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
@@ -133,7 +126,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     return runUnder(hold, work, traceOf(hold));
   }
 
-  /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
+  /** Changes the capacity. If more slots are in use, the change takes effect as holders release them. */
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
@@ -143,7 +136,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
 
   /**
    * Grants nothing new until `undrain`: requests wait, tries are refused, and holders keep what they have. Those who wait see
-   * the reason. One that is drained already keeps its first drain.
+   * the reason. A semaphore that is drained already keeps its first drain.
    */
   async drain(by: Draining): Promise<DrainResult> {
     const { holder, reason } = by;
@@ -211,7 +204,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
     const kept = new KeptSemaphoreHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
-    const given = this.#resource.given(kept);
+    const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };
 }

@@ -130,7 +130,7 @@ export class Driving {
     await recoverLog(this.#runtime, record);
     const { cwd = spec.cwd, signal, decision, by = defaultHolder() } = options;
     const next = nextToRun(spec.runbook, record, options);
-    // Checked before anything is written: otherwise a pending pipeline would be marked running without a driver.
+    // Checks this before it writes: otherwise a pending pipeline would be marked running without a driver.
     if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
     const records = new RecordStore(this.#runtime, id, spec.runbook, { record, mod }, hold.process);
     if (options.from !== undefined) await records.ask({ kind: 'reopen', from: options.from, by }, hold.signal);

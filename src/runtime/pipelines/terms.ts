@@ -148,16 +148,19 @@ export type DriveOutcome =
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
-export const DRIVE = {
+export const DRIVE_ALL = {
   signal: abortSignal,
-  waits: flag,
   graceMs: millisecondsFromZero,
   hurrying: abortSignal,
   adapters: anObject,
   onChange: aFunction,
   onOutput: aFunction,
   onStandBy: aFunction,
+  onSkipped: aFunction,
+  onTrouble: aFunction,
 };
+const { onSkipped: _onSkipped, onTrouble: _onTrouble, ...ofOne } = DRIVE_ALL;
+export const DRIVE = { ...ofOne, waits: flag };
 export const RUN = {
   ...DRIVE,
   id: aName,
@@ -177,17 +180,6 @@ export const RESUME = {
   functions: aMap,
   cwd: text,
   standsBy: flag,
-};
-export const DRIVE_ALL = {
-  signal: abortSignal,
-  graceMs: millisecondsFromZero,
-  hurrying: abortSignal,
-  adapters: anObject,
-  onChange: aFunction,
-  onOutput: aFunction,
-  onStandBy: aFunction,
-  onSkipped: aFunction,
-  onTrouble: aFunction,
 };
 export const CANCEL = { by: aName, reason: text, signal: abortSignal };
 export const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };

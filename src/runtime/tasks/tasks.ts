@@ -45,7 +45,7 @@ import { readKnown } from './claiming.ts';
 import type { DetachedClaim, Dispatch } from './dispatch.ts';
 import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
-import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './idle.ts';
+import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './unclaimed.ts';
 import { type ListOptions, listTasks } from './listing.ts';
 import { keepTime, type Retention } from './retention.ts';
 import { dataToPublish, publishTask, type PublishOptions, type PublishOutcome } from './publishing.ts';

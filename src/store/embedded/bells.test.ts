@@ -20,7 +20,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 /** Bells that were hung in this order, and that nobody has rung. */
 function hung(count: number): string[] {
-  const bells = Array.from({ length: count }, (_, age) => newBellName(1_700_000_000_000 + age));
+  const bells = Array.from({ length: count }, (_, age) => newBellName(1_700_000_000_000 + 128 * age));
   for (const bell of bells) {
     writeFileSync(join(directory, bell), '');
     utimesSync(join(directory, bell), 1, 1);
@@ -37,7 +37,7 @@ const places = (count: number): number[] => Array.from({ length: count }, (_, pl
 
 describe('the names of bells', () => {
   it('are names of bells, and sort by their age', () => {
-    const names = [1, 1_700_000_000_000, 1_700_000_000_001, 9_999_999_999_999].map(newBellName);
+    const names = [1.5, 1_700_000_000_000, 1_700_000_000_200, 8_000_000_000_000].map(newBellName);
     expect(names.every(isBellName)).toBe(true);
     expect([...names].sort()).toEqual(names);
     expect(newBellName(5)).not.toBe(newBellName(5));
@@ -53,6 +53,14 @@ describe('many bells', () => {
     expect(rung(bells)).toEqual(places(16));
     await clock.advance(8);
     expect(rung(bells)).toEqual(places(20));
+  });
+
+  it('wait for their turn behind those that were to be rung before', async () => {
+    const bells = hung(30);
+    listeners.ringAll(new Set(bells));
+    listeners.ringAll(new Set(bells.slice(0, 9)));
+    await clock.advance(16);
+    expect(rung(bells)).toEqual(places(24));
   });
 
   it('do not hold up a ring for a few', () => {

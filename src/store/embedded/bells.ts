@@ -22,9 +22,13 @@ import type { Access } from './share.ts';
 const NAME = /^[0-9a-f]{16}$/;
 export const BELL_NAME_BYTES = 8;
 
-/** The names sort by the time at which they were given, so that the process that has listened longest can be rung first. */
+/**
+ * The names sort by the time at which they were given, in steps of an eighth of a second, so that the process that has listened
+ * longest can be rung first.
+ */
 export function newBellName(now: number): string {
-  return `${now.toString(16).padStart(11, '0')}${randomHex(BELL_NAME_BYTES)}`.slice(0, 2 * BELL_NAME_BYTES);
+  const time = Math.floor(now / 128).toString(16);
+  return `${time.padStart(9, '0')}${randomHex(BELL_NAME_BYTES)}`.slice(0, 2 * BELL_NAME_BYTES);
 }
 
 /**
@@ -124,7 +128,7 @@ export class Listeners {
   #keys = new Map<string, Listener[]>();
   #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
   /** Bells that are still to be rung, in this order. */
-  #unrung = new Set<string>();
+  readonly #unrung = new Set<string>();
   #timer: Timer | undefined;
 
   constructor(connection: Connection, directory: string, clock: Clock) {
@@ -153,7 +157,8 @@ export class Listeners {
       for (const bell of bells) this.ring(bell);
       return;
     }
-    this.#unrung = new Set([...this.#unrung, ...bells].sort());
+    // Behind those that were to be rung before, or a process that writes all the time would never get to the youngest.
+    for (const bell of [...bells].sort()) this.#unrung.add(bell);
     if (this.#timer === undefined) this.#ringSome();
   }
 

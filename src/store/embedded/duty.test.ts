@@ -81,7 +81,8 @@ describe('the duty of going on rounds', () => {
     expect(others.map(({ isRelieved }) => isRelieved)).toEqual([true, true]);
     const isThere = (): boolean => deputy.isPresent(thisProcess() as ProcessIdentity);
     if (thisProcess() !== undefined) expect(isThere()).toBe(false);
-    for (const other of others) other.wasRung();
+    // Their bells are rung.
+    for (const other of others) other.check();
     await expect.poll(() => others.map(({ isRelieved }) => isRelieved)).toEqual([true, true]);
     if (thisProcess() !== undefined) await expect.poll(isThere).toBe(true);
     // They found the new process on duty, and were never alone.

@@ -88,8 +88,8 @@ export class Duty {
   /** Another process was on duty before we could be. */
   #wasSlower = false;
   #timer: Timer | undefined;
-  /** Of the file of the socket that we listen on, or are connected to. */
-  #inode: number | undefined;
+  /** Which file the socket is that we listen on, or are connected to. */
+  #socketFile: string | undefined;
   #folder: number | undefined;
   #isOver = false;
 
@@ -141,13 +141,14 @@ export class Duty {
     if (this.#isOver || this.#server !== undefined || this.#socket !== undefined) return;
     this.#timer?.cancel();
     this.#wasSlower = false;
-    const tried = inodeOf(this.#path());
+    const tried = identityOf(this.#path());
     const socket = connect({ path: this.#path(), onread: { buffer: this.#rings, callback: () => this.#heard() } });
     this.#socket = socket;
     socket.unref();
     socket.on('connect', () => {
       this.#isRelieved = true;
-      this.#inode = inodeOf(this.#path());
+      // If another process has taken its place meanwhile, the next check finds that out.
+      this.#socketFile = tried ?? identityOf(this.#path());
       const process = thisProcess();
       if (process !== undefined) socket.write(`${nameOf(process)}\n`);
       this.#events.onRelieved();
@@ -162,7 +163,7 @@ export class Duty {
       const wasRelieved = this.#isRelieved;
       const seekMs = this.#seekMs(wasRelieved && !this.#isDeaf);
       this.#isRelieved = this.#isDeaf = this.#isHeardFor = false;
-      if (wasRelieved) this.#inode = undefined;
+      if (wasRelieved) this.#socketFile = undefined;
       if (this.#isOver || this.#server !== undefined) return;
       this.#seekIn(wasRelieved || this.#wasSlower ? seekMs : SEEK_AGAIN_MS);
       if (wasRelieved) this.#events.onAlone();
@@ -171,7 +172,7 @@ export class Duty {
 
   /** The process that we rely on makes no rounds: it may be stopped. */
   takeOver(): void {
-    const stopped = this.#inode;
+    const stopped = this.#socketFile;
     this.#hangUp();
     this.#serve(stopped);
     this.#events.onAlone();
@@ -182,15 +183,10 @@ export class Duty {
    * the other. If it is stopped it cannot even do that, and the clients leave it.
    */
   check(): void {
-    if (this.#inode === undefined || this.#inode === inodeOf(this.#path())) return;
+    if (this.#socketFile === undefined || this.#socketFile === identityOf(this.#path())) return;
     this.#hangUp();
     this.#leave();
     this.seek();
-  }
-
-  /** Our bell was rung: by a new process on duty, perhaps. */
-  wasRung(): void {
-    if (this.#isRelieved && !this.#isHeeding) this.check();
   }
 
   /** Makes no rounds for others, until it next seeks. */
@@ -219,7 +215,7 @@ export class Duty {
     if (this.#socket === undefined) return;
     this.#socket.removeAllListeners('close');
     this.#socket.destroy();
-    this.#socket = this.#inode = undefined;
+    this.#socket = this.#socketFile = undefined;
   }
 
   #welcome(client: Socket): void {
@@ -255,7 +251,7 @@ export class Duty {
   }
 
   /** `leftBehind`: the socket in the place of ours; nobody listens on it, or nobody who goes on rounds. */
-  #serve(leftBehind: number | undefined): void {
+  #serve(leftBehind: string | undefined): void {
     if (this.#isOver || this.#server !== undefined) return;
     const server = createServer((client) => this.#welcome(client));
     server.unref();
@@ -264,7 +260,7 @@ export class Duty {
     // Before anyone can connect.
     this.#events.onDuty();
     try {
-      this.#inode = this.#listen(server, leftBehind);
+      this.#socketFile = this.#listen(server, leftBehind);
     } catch (error) {
       this.#giveUp(server, (error as NodeJS.ErrnoException).code === 'EEXIST');
     }
@@ -274,7 +270,7 @@ export class Duty {
   #giveUp(server: Server, isOthers: boolean): void {
     if (this.#server !== server) return;
     server.close();
-    this.#server = this.#inode = undefined;
+    this.#server = this.#socketFile = undefined;
     this.#events.offDuty();
     this.#wasSlower = isOthers;
     this.#seekIn(isOthers ? this.#seekMs(false) : SEEK_AGAIN_MS);
@@ -285,7 +281,7 @@ export class Duty {
    * place there may be another process's by then. It is made with the mode of the other files: set afterwards, by its name,
    * it could be that of another file.
    */
-  #listen(server: Server, leftBehind: number | undefined): number | undefined {
+  #listen(server: Server, leftBehind: string | undefined): string | undefined {
     const { share, heir } = this.#access;
     // Threads share their umask, so only the main one may change it. The directory of a private store is closed anyway.
     if (!isMainThread && share !== 'none') return undefined;
@@ -297,19 +293,19 @@ export class Duty {
       if (before !== undefined) process.umask(before);
     }
     if (heir !== undefined) lchownSync(made, heir.uid, heir.gid);
-    const inode = inodeOf(made);
+    const file = identityOf(made);
     // Hundreds may try at once, and those that were slower must leave the first one's in its place.
-    if (leftBehind !== undefined && leftBehind === inodeOf(this.#path())) renameSync(made, this.#path());
+    if (leftBehind !== undefined && leftBehind === identityOf(this.#path())) renameSync(made, this.#path());
     else linkSync(made, this.#path());
-    rmSync(made, { force: true });
-    return inode;
+    removeQuietly(made);
+    return file;
   }
 
   #leave(): void {
     if (this.#server === undefined) return;
-    if (this.#inode !== undefined && this.#inode === inodeOf(this.#path())) rmSync(this.#path(), { force: true });
+    if (this.#socketFile !== undefined && this.#socketFile === identityOf(this.#path())) removeQuietly(this.#path());
     this.#server.close();
-    this.#server = this.#inode = undefined;
+    this.#server = this.#socketFile = undefined;
     this.#events.offDuty();
     for (const client of this.#clients.keys()) client.destroy();
     this.#clients.clear();
@@ -330,8 +326,13 @@ export class Duty {
   #path(name = this.#name): string {
     const path = join(this.#directory, name);
     if (path.length <= LONGEST_PATH) return path;
-    this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
-    return `/proc/self/fd/${this.#folder}/${name}`;
+    try {
+      this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+      return `/proc/self/fd/${this.#folder}/${name}`;
+    } catch {
+      // The directory is gone, or may not be read for now; there will be another time.
+      return path;
+    }
   }
 }
 
@@ -339,10 +340,21 @@ function nameOf({ pid, start }: ProcessIdentity): string {
   return `${pid} ${start}`;
 }
 
-function inodeOf(path: string): number | undefined {
+/** Which file is there. The number of an inode alone is used again as soon as it is free. */
+function identityOf(path: string): string | undefined {
   try {
-    return statSync(path).ino;
+    const { ino, birthtimeNs } = statSync(path, { bigint: true });
+    return `${ino} ${birthtimeNs}`;
   } catch {
     return undefined;
+  }
+}
+
+/** What cannot be removed is left behind, like that of a process that was killed. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // The directory cannot be written any more.
   }
 }

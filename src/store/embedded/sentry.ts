@@ -74,8 +74,9 @@ export class Sentry {
   #hurryMs: number | undefined;
   #tidied = 0;
   #waiting = 1;
-  /** How many of them have listened longer than we have. */
-  #older = 0;
+  #isDeputy = true;
+  /** How many processes have hung up since the last hurried round. */
+  #left = 0;
 
   constructor(engine: Engine, listening: Listening, turns: Turns, clock: Clock, around: Surroundings) {
     this.#engine = engine;
@@ -90,8 +91,9 @@ export class Sentry {
     return this.#waiting;
   }
 
+  /** We are one of the few that take over when the process on duty ends. */
   get isDeputy(): boolean {
-    return this.#older < DEPUTIES;
+    return this.#isDeputy;
   }
 
   /** Makes its rounds for as long as this handle has a watch. */
@@ -111,8 +113,21 @@ export class Sentry {
     this.#goIn(Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS) * Math.random());
   }
 
+  /** Others rely on us from now on. While no process was on duty, the next round could be far away. */
+  onDuty(): void {
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#goIn(this.#roundMs);
+  }
+
+  /** The ranks may have changed. */
+  wasRung(): void {
+    if (this.#timer !== undefined && !this.#isDeputy) this.#countOthers();
+  }
+
   /** A process that relied on us may have ended: does not wait for the next round. */
   hurry(): void {
+    this.#left += 1;
     if (this.#timer === undefined || this.#hurryMs !== undefined) return;
     this.#hurryMs = HURRY_MS;
     this.#timer.cancel();
@@ -229,8 +244,9 @@ export class Sentry {
       this.#rang = undefined;
       return;
     }
-    // A new process on duty rings all bells. Those of the holds that its predecessor had come first.
+    // A new process on duty rings all bells, but first those of the processes that its predecessor's end concerns.
     this.#rang ??= now;
+    this.#replaceDeputies();
     const { relay, bell } = this.#listening;
     this.#quietly(() => relay.look());
     if (now - this.#rang < RING_AGAIN_MS) return;
@@ -239,10 +255,17 @@ export class Sentry {
     this.#quietly(() => relay.ringAgain(bell));
   }
 
+  /** If one of those that hung up was a deputy, the next in age does not know yet that it is one. */
+  #replaceDeputies(): void {
+    const left = Math.min(this.#left, DEPUTIES);
+    this.#left = 0;
+    if (left > 0 && this.#waiting > DEPUTIES) this.#quietly(() => this.#listening.ringEldest(DEPUTIES, left));
+  }
+
   #countOthers(): void {
     this.#quietly(() => {
-      const { all, older } = this.#listening.count();
-      [this.#waiting, this.#older] = [all, older];
+      this.#waiting = this.#listening.count();
+      this.#isDeputy = this.#listening.isAmongEldest(DEPUTIES);
       this.#around.duty?.heed();
     });
   }

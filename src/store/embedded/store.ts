@@ -93,6 +93,7 @@ export class EmbeddedStore implements Store {
           onDuty: () => {
             this.#listening.retryHearing();
             this.#turns.now(() => this.#listening.relay.begin()).catch(() => undefined);
+            this.#sentry.onDuty();
           },
           offDuty: () => this.#listening.relay.end(),
           onLeft: () => this.#sentry.hurry(),
@@ -219,11 +220,11 @@ export class EmbeddedStore implements Store {
   async #close(): Promise<void> {
     this.#isClosing = true;
     this.#sentry.end();
-    this.#duty?.end();
     this.#engine.leases.end();
     for (const watch of this.#watches) watch.end();
-    // Behind everything that was asked for before.
     try {
+      this.#duty?.end();
+      // Behind everything that was asked for before.
       await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
     } finally {
       this.#connection.close();
@@ -257,7 +258,8 @@ export class EmbeddedStore implements Store {
 
   readonly #rung = (): void => {
     this.#look();
-    this.#duty?.wasRung();
+    this.#duty?.check();
+    this.#sentry.wasRung();
   };
 
   /** If we cannot hear our bell, the process on duty listens for it. */

@@ -3,7 +3,7 @@ import { decideForget, decideRequeue, type ForgetRefusal, type RequeueRefusal, t
 import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { forgetTransaction, idleTransaction } from './writing.ts';
 
