@@ -108,6 +108,7 @@ function remoteChildren(client: RemoteSignalbox): object {
 /** A server has no key: it could sign for anybody. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
+    isOn: witness.isOn.bind(witness),
     entries: witness.entries.bind(witness),
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
