@@ -127,6 +127,7 @@ export {
   type Json,
   type Moment,
   NONE,
+  type Origin,
   type Request,
   type Step,
   type Token,
