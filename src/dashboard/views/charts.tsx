@@ -53,9 +53,9 @@ export function Charts({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         title="Charts"
         deeds={<Choices of={[SHORT, LONG]} now={chosen} set={(one) => address.filter({ span: one })} />}
       >
-        {past === undefined ? `the last ${inWords}` : `the ${inWords} before ${clock(past.at)}`}, every holder of the
-        store
-        {state.countedFrom > window.from && ` · known since ${clock(state.countedFrom)}`}
+        <span>{past === undefined ? `the last ${inWords}` : `the ${inWords} before ${clock(past.at)}`},</span>
+        <span>every holder of the store</span>
+        {state.countedFrom > window.from && <span>· known since {clock(state.countedFrom)}</span>}
       </ListHead>
       <div class="grid">
         <Chart
