@@ -27,6 +27,7 @@ import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
 import { type Route, RouteTable } from './route-table.ts';
 import { OPERATIONS } from './routes/index.ts';
+import { inTime, unauthenticated } from './request-time.ts';
 import { storeName } from './store-name.ts';
 
 /** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
@@ -278,9 +279,7 @@ class App implements Server {
     if (found !== undefined) return found;
     this.#strangers.take('');
     const secret = secretIn(headers);
-    const what = secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked';
-    const how = 'send Authorization: Bearer TOKEN; signalbox token local prints one for this machine';
-    throw new Problem('unauthenticated', `${what}: ${how}`, {}, { 'WWW-Authenticate': 'Bearer' });
+    throw unauthenticated(secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked');
   }
 
   /** Whether the token of a stream is what it was when the stream began. */
@@ -296,17 +295,15 @@ class App implements Server {
     const query = checked(operation.query, queryOf(asked), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
     const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
-    const stream = isStream ? this.#streams.enter(caller, () => this.#isStill(caller, asked.headers)) : undefined;
-    const untilOver = (): AbortSignal => {
-      const limit = stream?.signal ?? AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS);
-      return AbortSignal.any([asked.signal, this.#stop.signal, limit]);
-    };
-    const run = (): Promise<Answer | Response> =>
+    const isStill = (): Promise<boolean> => this.#isStill(caller, asked.headers);
+    const stream = isStream ? this.#streams.enter(caller, isStill) : undefined;
+    const ends = (): readonly AbortSignal[] => [asked.signal, this.#stop.signal];
+    const begin = (stop: () => AbortSignal): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body },
-        // Made when it is asked for: most operations wait for nothing, and three signals cost more than they do.
+        // Made when it is asked for: most operations wait for nothing, and four signals cost more than they do.
         get signal() {
-          return untilOver();
+          return stop();
         },
         headers: asked.headers,
         allowsCommands: this.#options.allowsCommands === true,
@@ -315,17 +312,20 @@ class App implements Server {
       });
     if (stream !== undefined) {
       try {
-        return tracked((await run()) as Response, stream.leave, asked.signal);
+        const body = (await begin(() => AbortSignal.any([...ends(), stream.signal]))) as Response;
+        return tracked(body, stream.leave, asked.signal);
       } catch (error) {
         stream.leave();
         throw error;
       }
     }
+    const { longestMs = LONGEST_MS } = this.#options;
+    const terms = { clock: this.#clock, longestMs, waits: this.#streams, isStill, ends };
+    const run = (): Promise<Answer | Response> => inTime(terms, operation, begin);
     const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
-    const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
-    const isOfHold = /^(lock|semaphore)\./.test(operation.id);
-    return onceOnly(this.#box, { key, caller, content, isOfHold }, run as () => Promise<Answer>);
+    const content = `${JSON.stringify(params ?? {})}\n${text}`;
+    return onceOnly(this.#box, { key, caller, operation: operation.id, content }, run as () => Promise<Answer>);
   }
 
   async #bodyOf(asked: Asked): Promise<string> {

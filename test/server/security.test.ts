@@ -1,8 +1,11 @@
 // What a server refuses: nothing leaks, nothing hangs.
 
+import { z } from 'zod';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestClock } from 'signalbox/testing';
 import { open } from 'signalbox';
+import { hashOf } from '../../src/runtime/access/tokens.ts';
+import { openMemory, readRange } from '../../src/store/index.ts';
 import { OPERATIONS } from '../../src/server/index.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 
@@ -13,6 +16,21 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const filled = (path: string): string => path.replace(/\{\w+\}/g, '0123456789abcdef');
+
+/** Where the body of a request says for whom it is. */
+const NAMES = ['holder', 'by', 'actor', 'within'];
+/** What some of these requests need besides. */
+const REST = { token: 7, ticket: 'x.1', reason: 'x', id: 'forged', component: 'x', event: 'x:y' };
+
+const fieldsOf = (schema: (typeof OPERATIONS)[number]['body']): readonly string[] =>
+  schema === undefined
+    ? []
+    : Object.keys((z.toJSONSchema(schema, { unrepresentable: 'any' }) as { properties?: object }).properties ?? {});
+
+/** Everything that a worker does for somebody. */
+const NAMING = OPERATIONS.filter(
+  ({ role, body }) => role === 'worker' && fieldsOf(body).some((field) => NAMES.includes(field)),
+);
 
 describe('without a valid token', () => {
   it.each(OPERATIONS)('$id answers nothing but that one is missing', async ({ method, path, body }) => {
@@ -56,28 +74,34 @@ describe('a token', () => {
     },
   );
 
-  it('that is bound to holders acts for no other', async () => {
+  it.each(NAMING)('that is bound to holders cannot $id for another, nor for nobody', async ({ id, method, path }) => {
+    const token = await server.token('worker', { holders: ['agent:1', 'team-a:*'] });
+    const { body: schema } = OPERATIONS.find((one) => one.id === id) as (typeof OPERATIONS)[number];
+    const whom = NAMES.filter((name) => fieldsOf(schema).includes(name));
+    expect(whom.length).toBeGreaterThan(0);
+    for (const field of whom) {
+      // Its own name in every other place does not help it.
+      const own = Object.fromEntries(whom.map((one) => [one, one === 'within' ? ['agent:1'] : 'agent:1']));
+      for (const other of ['agent:2', 'agent:11', 'team-a', '*', 'agent:1 ']) {
+        const body = { ...REST, ...own, [field]: field === 'within' ? ['agent:1', other] : other };
+        const sent = Object.fromEntries(Object.entries(body).filter(([name]) => fieldsOf(schema).includes(name)));
+        expect(await server.ask(method.toUpperCase(), filled(path), sent, { token }), other).toMatchObject({
+          ...{ status: 403, body: { code: 'foreign-holder' } },
+        });
+        const { [field]: _, ...without } = sent;
+        if (field === 'within') continue;
+        const unnamed = await server.ask(method.toUpperCase(), filled(path), without, { token });
+        expect([400, 403], JSON.stringify(unnamed.body)).toContain(unnamed.status);
+      }
+    }
+  });
+
+  it('that is bound to holders leaves the holds of another alone', async () => {
     const token = await server.token('worker', { holders: ['agent:1', 'team-a:*'] });
     const mine = await server.post('/v1/locks/theirs/acquire', { holder: 'agent:2' });
-    const foreign = { status: 403, body: { code: 'foreign-holder' } };
     const claim = { holder: 'agent:2', token: mine.body.token };
-    for (const [path, body] of [
-      ['locks/theirs/acquire', { holder: 'agent:2' }],
-      ['locks/theirs/renew', claim],
-      ['locks/theirs/release', claim],
-      ['locks/theirs/upgrade', claim],
-      ['locks/theirs/downgrade', claim],
-      ['locks/theirs/withdraw', { holder: 'agent:2', ticket: 'x.1' }],
-      ['semaphores/theirs/acquire', { holder: 'agent:2' }],
-      ['tasks/claim', { holder: 'agent:2' }],
-      ['tasks/t/claim', { holder: 'agent:2' }],
-      ['tasks/t/complete', { token: 7 }],
-      ['tasks/t/release', { holder: 'agent:2' }],
-      ['tasks', { id: 'forged', by: 'agent:2' }],
-      ['tasks', { id: 'forged' }],
-      ['tasks/t/requeue', { by: 'agent:2' }],
-    ] as const) {
-      expect(await server.post(`/v1/${path}`, body, { token }), path).toMatchObject(foreign);
+    for (const what of ['renew', 'release', 'upgrade', 'downgrade']) {
+      expect((await server.post(`/v1/locks/theirs/${what}`, claim, { token })).status, what).toBe(403);
     }
     expect((await server.get('/v1/locks/theirs')).body.holds).toMatchObject([{ holder: 'agent:2' }]);
     // Its own name does not help it to the hold of another, either.
@@ -117,13 +141,28 @@ describe('a token', () => {
   });
 
   it('is nowhere in the store but as a hash', async () => {
-    const secret = await server.token('worker');
-    const random = secret.slice('sbx_0123456789abcdef_'.length);
-    await server.post('/v1/locks/x/acquire', { holder: 'x' }, { token: secret });
-    const everything = await Promise.all(
-      ['/v1/status', '/v1/who', '/v1/tokens', '/v1/token'].map((path) => server.get(path)),
+    const store = openMemory();
+    const own = new TestServer(await open(store, { witness: true }));
+    const key = { 'Idempotency-Key': 'once' };
+    const made = await own.post('/v1/tokens', { name: 'a worker', role: 'worker' }, { headers: key });
+    const { secret } = made.body;
+    const [random, hash] = [secret.slice('sbx_0123456789abcdef_'.length), hashOf(secret)];
+    for (const token of [secret, LOCAL]) {
+      await own.post('/v1/locks/x/acquire', { holder: 'x' }, { token, headers: { 'Idempotency-Key': 'once more' } });
+      await own.post('/v1/tasks', { id: 't' }, { token });
+    }
+    const { pairs } = await readRange(store, { key: '!', end: '~' });
+    const written = pairs.map(({ key: at, value }) => `${at} ${value.text}`);
+    expect(written.filter((text) => text.includes(hash))).toHaveLength(1);
+    expect(written.filter((text) => text.includes(random) || text.includes(LOCAL))).toEqual([]);
+    const shown = await Promise.all(
+      ['/v1/status', '/v1/who', '/v1/tokens', '/v1/token', '/v1/board', '/v1/witness/entries'].map((path) =>
+        own.get(path),
+      ),
     );
-    expect(JSON.stringify(everything.map(({ body }) => body))).not.toContain(random);
+    expect(shown.map(({ status }) => status)).toEqual(shown.map(() => 200));
+    expect(JSON.stringify(shown.map(({ body }) => body))).not.toContain(random);
+    await own.close();
   });
 
   it('may send so many requests per second', async () => {
@@ -181,6 +220,29 @@ describe('a browser that was tricked', () => {
     expect(told).toMatchObject({ status: 403, body: { code: 'foreign-origin' } });
     expect(told.headers.get('access-control-allow-origin')).toBeNull();
     expect((await server.get('/v1/locks/csrf')).body.isFree).toBe(true);
+  });
+
+  it('opens the page by a link on another site, and nothing else', async () => {
+    const link = { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document' };
+    const statusOf = async (method: string, path: string, headers: Record<string, string>): Promise<number> =>
+      (await server.fetch(method, path, undefined, { headers })).status;
+    // Without a build there is no page, and then the link leads to what the address itself leads to.
+    for (const method of ['GET', 'HEAD']) {
+      expect(await statusOf(method, '/', link)).toBe(await statusOf(method, '/', {}));
+    }
+    for (const [method, path, more] of [
+      ['POST', '/', {}],
+      ['GET', '/', { 'Sec-Fetch-Dest': 'iframe' }],
+      ['GET', '/', { 'Sec-Fetch-Mode': 'no-cors' }],
+      ['GET', '/', { Origin: 'https://evil.example' }],
+      ['GET', '/v1/who', {}],
+      ['GET', '/v1/events', {}],
+      ['GET', '/metrics', {}],
+      ['GET', '/docs', {}],
+      ['GET', '/healthz', {}],
+    ] as const) {
+      expect(await statusOf(method, path, { ...link, ...more }), `${method} ${path} ${JSON.stringify(more)}`).toBe(403);
+    }
   });
 
   it('cannot send a form', async () => {

@@ -125,7 +125,7 @@ export function renewing(kind: Kind): Operation {
     description: 'Extends a hold by its full time; with `ttlMs`, by another time from now on.',
     body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
     answers: { 200: { description: 'Renewed, or held by a process that renews it itself.', schema: renewed } },
-    problems: ['lost', 'not-owner'],
+    problems: ['gone', 'not-owner'],
     async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
       refuseForeign(caller, claim.holder);
       const one = resourceIn(box, kind, called);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { lockJson } from '../../json/survey.ts';
 import type { ModeOutcome } from '../../runtime/holds/terms.ts';
-import { refuseForeign } from '../acting.ts';
+import { actorOf, refuseForeign } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
 import { anyObject, asking, grant, holder, settings, token, waiting, waitMs } from '../schemas.ts';
@@ -80,7 +80,7 @@ export const locks: readonly Operation[] = [
       'A wait that is over keeps no place: ask again.',
     body: z.strictObject({ holder, token, waitMs: waitMs.optional() }),
     answers: { 200: { description: 'Exclusive from now on.', schema: tokenAnswer } },
-    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'not-owner', 'attached'],
+    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'gone', 'not-owner', 'attached'],
     async run({ box, caller, signal, params: { name }, body: { waitMs: longest = 0, ...claim } }) {
       refuseForeign(caller, claim.holder);
       const lock = box.lock(name);
@@ -93,7 +93,7 @@ export const locks: readonly Operation[] = [
     description: 'Nobody gets the lock in between; waiting readers join. The token stays the same.',
     body: z.strictObject({ holder, token }),
     answers: { 200: { description: 'Shared from now on.', schema: tokenAnswer } },
-    problems: ['lost', 'not-owner', 'attached'],
+    problems: ['gone', 'not-owner', 'attached'],
     async run({ box, caller, params: { name }, body }) {
       refuseForeign(caller, body.holder);
       const lock = box.lock(name);
@@ -106,9 +106,9 @@ export const locks: readonly Operation[] = [
     description: 'From the next grant on, whatever a holder asks for. What is left out stays; null removes a limit.',
     body: z.strictObject(settings),
     answers: { 200: { description: 'The rules.', schema: anyObject } },
-    async run({ box, params: { name }, body }) {
+    async run({ box, caller, params: { name }, body }) {
       const lock = box.lock(name);
-      await lock.configure(given(body) as never);
+      await lock.configure(given(body) as never, { by: actorOf(caller, undefined) });
       return rulesTold(lock.resource, await lock.inspect());
     },
   }),
