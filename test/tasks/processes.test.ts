@@ -13,7 +13,7 @@ import { Family } from './family.ts';
 
 const engines = [
   { engine: 'the embedded engine', rounds: 200, tasks: 1000, isMissing: false },
-  { engine: 'etcd', rounds: 200, tasks: 5000, isMissing: isMissing('etcd') },
+  { engine: 'etcd', rounds: 200, tasks: 1000, isMissing: isMissing('etcd') },
 ] as const;
 
 const PROCESSES = 10;

@@ -60,7 +60,10 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       const children: ChildProcess[] = [];
       for (let name = 0; name < PROCESSES; name++) {
         children.push(
-          fork(WRITER, [url, String(name), String(share)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }),
+          fork(WRITER, [url, String(name), String(share)], {
+            stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+            execArgv: [],
+          }),
         );
       }
       const ended = children.map((child) => once(child, 'exit'));
