@@ -168,7 +168,8 @@ async function bundleDashboard() {
     .map((name) => readFileSync(join(source, 'style', name), 'utf8'))
     .join('\n')
     .replace(/\/\*[^]*?\*\//g, '')
-    .replace(/\s*\n\s*/g, '\n');
+    .replace(/\s*([{};,])\s*/g, '$1')
+    .replace(/:\s+/g, ':');
   const style = `app-${createHash('sha256').update(css).digest('hex').slice(0, 12)}.css`;
   writeFileSync(join(folder, style), css);
   const html = readFileSync(join(source, 'index.html'), 'utf8').replace('app.css', style).replace('app.js', script);

@@ -8,7 +8,7 @@ import type { TokenView } from '../runtime/access/tokens.ts';
 import { time } from '../json/time.ts';
 import { durationArgument, given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { handOver, jsonText, paintFor, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson, withBox } from './store.ts';

@@ -213,7 +213,7 @@ export class Requests {
 
 function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {
   if (code === 'key-in-use') return true;
-  // After 504 a server has forgotten the key: the repeat would be carried out once more.
+  // With a key the repeat hears the same 504, or, where that is harmless, is carried out once more: the caller decides.
   return status === 429 || status === 503 || (status === 504 && !isKeyed);
 }
 

@@ -2,15 +2,15 @@
 
 export {
   allows,
-  fitsPattern,
   isExpired,
+  LONGEST_TOKEN_NAME,
   mayActFor,
   type Role,
   ROLES,
   type TokenEntry,
+  tokenHolder,
   tokenProblem,
 } from './access/index.ts';
-export { UNUSED } from './capacity.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -92,7 +92,6 @@ export {
   renewWithinMs,
   type Settings,
   settingsProblem,
-  shorter,
   TICKET_MS,
   wasCollected,
 } from './settings.ts';
@@ -206,7 +205,9 @@ export {
   currentPhase,
   type Driver,
   canBeDriven,
+  type ExpectedPipeline,
   hasEnded,
+  isAsExpected,
   type PhaseRecord,
   PIPELINE_STATES,
   type PipelineRecord,

@@ -323,9 +323,8 @@ class App implements Server {
     }
     const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
-    const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
-    const isOfHold = /^(lock|semaphore)\./.test(operation.id);
-    return onceOnly(this.#box, { key, caller, content, isOfHold }, run as () => Promise<Answer>);
+    const content = `${JSON.stringify(params ?? {})}\n${text}`;
+    return onceOnly(this.#box, { key, caller, operation: operation.id, content }, run as () => Promise<Answer>);
   }
 
   async #bodyOf(asked: Asked): Promise<string> {

@@ -185,6 +185,29 @@ describe('a browser that was tricked', () => {
     expect((await server.get('/v1/locks/csrf')).body.isFree).toBe(true);
   });
 
+  it('opens the page by a link on another site, and nothing else', async () => {
+    const link = { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document' };
+    const statusOf = async (method: string, path: string, headers: Record<string, string>): Promise<number> =>
+      (await server.fetch(method, path, undefined, { headers })).status;
+    // Without a build there is no page, and then the link leads to what the address itself leads to.
+    for (const method of ['GET', 'HEAD']) {
+      expect(await statusOf(method, '/', link)).toBe(await statusOf(method, '/', {}));
+    }
+    for (const [method, path, more] of [
+      ['POST', '/', {}],
+      ['GET', '/', { 'Sec-Fetch-Dest': 'iframe' }],
+      ['GET', '/', { 'Sec-Fetch-Mode': 'no-cors' }],
+      ['GET', '/', { Origin: 'https://evil.example' }],
+      ['GET', '/v1/who', {}],
+      ['GET', '/v1/events', {}],
+      ['GET', '/metrics', {}],
+      ['GET', '/docs', {}],
+      ['GET', '/healthz', {}],
+    ] as const) {
+      expect(await statusOf(method, path, { ...link, ...more }), `${method} ${path} ${JSON.stringify(more)}`).toBe(403);
+    }
+  });
+
   it('cannot send a form', async () => {
     const response = await server.fetch('POST', '/v1/locks/csrf/acquire', '{"holder":"x"}', {
       headers: { 'Content-Type': 'text/plain' },

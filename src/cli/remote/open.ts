@@ -62,7 +62,7 @@ function known<T extends object>(name: string, parts: T, url: string): T {
   });
 }
 
-/** Conditions about files, branches and sessions are about the machine that looks: here, the server's. */
+/** Conditions about files, branches and sessions concern the machine that checks them: here, the server. */
 async function explained(
   client: RemoteSignalbox,
   condition: Condition,
@@ -105,7 +105,7 @@ function remoteChildren(client: RemoteSignalbox): object {
   };
 }
 
-/** A server has no key: what it would sign, it could sign for anybody. */
+/** A server has no key: it could sign for anybody. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
     entries: witness.entries.bind(witness),

@@ -4,8 +4,8 @@
  *
  *     n/denied   { total, by: { "lock/main": 7, … } }
  *
- * A count is for people and charts. What a process that dies has not written yet is missing from it; an answer that gets
- * lost is not repeated, so nothing is counted twice.
+ * A count is for people and charts. Denials that a process had not written when it died are missing from it. A write without an
+ * answer is not repeated, so nothing is counted twice.
  */
 import type { Event } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
@@ -19,14 +19,14 @@ import { isCount, isObject } from '../stored.ts';
 export interface Denials {
   /** All of them together. */
   readonly total: number;
-  /** By resource, such as `lock/main-branch`; the most frequent first. The total also has those that are not listed. */
+  /** By resource, such as `lock/main-branch`; the most frequent first. The total includes resources that are not listed. */
   readonly byResource: ReadonlyMap<string, number>;
 }
 
 const KEY = 'n/denied';
 /** Beyond these, the least frequent are only in the total. */
 const MOST_RESOURCES = 1_000;
-/** A write that loses more races than this is left to the next time. */
+/** After this many lost races, the write waits for the next round. */
 const MOST_RACES = 8;
 
 export class DenialCounts implements RuntimeObserver {

@@ -27,7 +27,7 @@ import { type Sent, sentNow, type Session } from '../session/session.ts';
 import { isTrouble } from '../write/recovery.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { type Intent, type NextStep, persistently, sendWitnessed, writeOnce } from '../write/write-once.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { readTasks, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,
@@ -103,7 +103,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   }
 
   async read(isFirst: boolean): Promise<ClaimView> {
-    // Reads the dependencies too, so that a refusal can name what blocks the task.
+    // Reads the dependencies as well, so that a refusal can name what blocks the task.
     const known = isFirst ? this.#known : await readKnown(this.#runtime, this.#id);
     return { known, ground: await this.#claimLease.ground() };
   }

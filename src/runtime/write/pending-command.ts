@@ -53,7 +53,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   declare unanswered:
     | { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown }
     | undefined;
-  /** Identifies a command that must not run twice and leaves nothing else in the record: see `marks.ts`. */
+  /** Identifies a command that must not run twice and leaves nothing else in the record: see `Snapshot.marks`. */
   declare mark: string | undefined;
   /** Delegated, and not answered yet: a second attempt of this process could have it granted twice. */
   declare isDelegated: boolean;

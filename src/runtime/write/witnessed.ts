@@ -13,7 +13,7 @@ export interface WitnessedStep {
   readonly step: Step<Coordinated, AnyOutcome>;
 }
 
-/** The fields that an entry takes from a command, whichever it is. */
+/** The fields that an entry takes from a command of any kind. */
 type Fields = AnyCommand & {
   readonly holder?: string;
   readonly origin?: Origin;

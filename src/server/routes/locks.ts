@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { lockJson } from '../../json/survey.ts';
 import type { ModeOutcome } from '../../runtime/holds/terms.ts';
-import { refuseForeign } from '../acting.ts';
+import { actorOf, refuseForeign } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
 import {
@@ -125,9 +125,9 @@ export const locks: readonly Operation[] = [
     description: 'From the next grant on, whatever a holder asks for. What is left out stays; null removes a limit.',
     body: z.strictObject(settings),
     answers: { 200: { description: 'The rules.', schema: anyObject } },
-    async run({ box, params: { name }, body }) {
+    async run({ box, caller, params: { name }, body }) {
       const lock = box.lock(name);
-      await lock.configure(given(body) as never);
+      await lock.configure(given(body) as never, { by: actorOf(caller, undefined) });
       const { onStale, maxHoldMs: longest, ttlMs: ttl } = await lock.inspect();
       return ok({ resource: lock.resource, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
     },

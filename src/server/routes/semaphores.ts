@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type Drain, drainTold } from '../../core/index.ts';
 import { semaphoreJson } from '../../json/survey.ts';
+import type { ResizeResult } from '../../runtime/holds/semaphore.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
@@ -110,13 +111,19 @@ export const semaphores: readonly Operation[] = [
     summary: 'Set the capacity, and rules that bind every holder',
     description:
       'A capacity below what is in use takes effect as holders leave. What is left out stays; null removes a limit.',
-    body: z.strictObject({ capacity: capacity.optional(), ...settings }),
+    body: z.strictObject({
+      capacity: capacity.optional(),
+      fromCapacity: z.int().min(0).optional().describe('The capacity that you saw: if it is another one, 409.'),
+      ...settings,
+    }),
     answers: { 200: { description: 'The rules.', schema: anyObject } },
-    async run({ box, params: { name }, body: { capacity: slots, ...rules } }) {
+    problems: ['wrong-state'],
+    async run({ box, caller, params: { name }, body: { capacity: slots, fromCapacity: from, ...rules } }) {
       const one = box.semaphore(name);
-      if (slots !== undefined) await one.resize(slots);
+      const by = actorOf(caller, undefined);
+      if (slots !== undefined) refuseUnlessResized(one.resource, await one.resize(slots, { by, ...given({ from }) }));
       const changes = given(rules);
-      if (Object.keys(changes).length > 0) await one.configure(changes as never);
+      if (Object.keys(changes).length > 0) await one.configure(changes as never, { by });
       const { capacity: now, onStale, maxHoldMs: longest, ttlMs: ttl } = await one.inspect();
       return ok({ resource: one.resource, capacity: now, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
     },
@@ -171,6 +178,14 @@ export const semaphores: readonly Operation[] = [
   }),
   breaking('semaphore'),
 ];
+
+function refuseUnlessResized(resource: string, done: ResizeResult): void {
+  if (done.kind === 'resized') return;
+  const { capacity: now, asked } = done;
+  throw new Problem('wrong-state', `${resource}: nothing was changed: its capacity is ${now}, and not ${asked}`, {
+    ...{ resource, outcome: done.kind, capacity: now },
+  });
+}
 
 function drainJson(drain: Drain): z.infer<typeof drained> {
   return { ...drain, at: new Date(drain.at).toISOString() };
