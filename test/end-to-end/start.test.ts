@@ -56,7 +56,9 @@ describe('the code that is kept for the next start', () => {
   it.each(['the beginning', 'the middle', 'the end'])('is not used where %s of it is damaged', async (where) => {
     await start();
     const code = readFileSync(kept());
-    const at = { 'the beginning': 20, 'the middle': Math.floor(code.length / 2) + 4096, 'the end': code.length - 4000 }[where];
+    const at = { 'the beginning': 20, 'the middle': Math.floor(code.length / 2) + 4096, 'the end': code.length - 4000 }[
+      where
+    ];
     code.fill(0, at, (at ?? 0) + 3000);
     writeFileSync(kept(), code);
     expect((await start()).code).toBe(0);
