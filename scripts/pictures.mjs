@@ -132,6 +132,9 @@ async function pictureAll(amount) {
 async function askToBreak(page) {
   await page.getByRole('button', { name: 'Break lock…' }).click();
   await page.getByLabel('Reason').fill('agent:7 was switched off');
+  const token = page.getByLabel('Type the token you expect to break');
+  const [, now = ''] = /now (\d+)/.exec((await token.locator('..').textContent()) ?? '') ?? [];
+  await token.fill(now);
 }
 
 /**
@@ -157,9 +160,11 @@ async function shown(served, path, theme, viewport) {
   });
   await page.goto(`${served.link}&view=${encodeURIComponent(path)}`);
   await page
-    .locator(path.includes('at=') ? '.strip.past' : '.chip b:text-is("live")')
+    .locator(path.includes('at=') ? '.strip.past:has-text("Rebuilt from")' : '.chip b:text-is("live")')
     .first()
     .waitFor();
+  // A chart begins with what the store remembers.
+  if (path === '/charts') await page.waitForTimeout(3000);
   // What a view reads for itself comes after the board.
   await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
   return page;

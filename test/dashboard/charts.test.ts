@@ -85,7 +85,13 @@ describe.skipIf(!hasBrowser)('the charts', () => {
       await page.getByText('Nothing was granted').waitFor();
       await page.getByText('signalbox run --lock main-branch').waitFor();
       await page.getByText('Nobody had to wait').waitFor();
-      await page.getByRole('button', { name: '1 hour' }).click();
+      const [frame, command] = [chart(page, 'How often'), page.locator('.nothing-yet .command')];
+      const right = async (of: Locator): Promise<number> => {
+        const { x = 0, width = 0 } = (await of.boundingBox()) ?? {};
+        return x + width;
+      };
+      expect(await right(command)).toBeLessThanOrEqual(await right(frame));
+      await page.getByRole('button', { name: '60 minutes' }).click();
       await expect.poll(() => page.url()).toBe(`${bare.url}/#/charts?span=hour`);
       expect(await violations(page)).toEqual([]);
       expect(await isTooWide(page)).toBe(false);

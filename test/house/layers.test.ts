@@ -145,7 +145,7 @@ describe('the source', () => {
     // scripts/bundle.mjs puts it into the command line, the only one that has it.
     const inCommandLine = [...declared, 'commander'];
     // Likewise into the page.
-    const inPage = ['preact', 'uplot'];
+    const inPage = ['preact'];
     const allowed = ({ path }: Source): string[] => {
       if (path.startsWith('src/dashboard/')) return inPage;
       return path.startsWith('src/cli/') ? inCommandLine : declared;

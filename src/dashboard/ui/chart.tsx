@@ -87,7 +87,7 @@ export function Chart(props: ChartProps): JSX.Element {
             {!isEmpty && <i>{mark === 0 ? '0' : scale.told(mark)}</i>}
           </span>
         ))}
-        <div class="lines">
+        <div class="curves">
           <svg viewBox={`0 0 ${last} 100`} preserveAspectRatio="none" aria-hidden="true">
             {shown.map(({ label, values }, which) => {
               const { lines: through, dots } = pathsOf(values, scale.top);

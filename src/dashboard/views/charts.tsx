@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import type { Unit, Values } from '../model/chart.ts';
-import { meanWait, partsOf, quantileOf, total, type Window, windowAt } from '../model/rates.ts';
+import { meanWait, partsOf, quantileOf, REMEMBERED_MS, total, type Window, windowAt } from '../model/rates.ts';
 import { clock, count, plural, span } from '../model/time.ts';
 import type { Slice } from '../model/types.ts';
 import { address } from '../ui/app.ts';
@@ -14,11 +14,9 @@ import { Choices } from './locks.tsx';
 import { Blank } from './overview.tsx';
 
 const PARTS = 60;
-const SPANS = { '': 300_000, hour: 3_600_000 } as const;
-const CHOICES: readonly (readonly [string, string])[] = [
-  ['', '5 minutes'],
-  ['hour', '1 hour'],
-];
+const SHORT_MS = 300_000;
+const SHORT = ['', '5 minutes'] as const;
+const LONG = ['hour', '60 minutes'] as const;
 /** A part that has only begun is divided by at least this time: a single grant is no thousand grants a second. */
 const SHORTEST_MS = 2_000;
 
@@ -45,21 +43,19 @@ export function Charts({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state, now, route, past } = snapshot;
   const [at, set] = useState<number>();
   if (state === undefined) return <Blank />;
-  const { span: chosen = '' } = route.filters;
-  const spanMs = SPANS[chosen as keyof typeof SPANS] ?? SPANS[''];
-  const inWords = spanMs === SPANS.hour ? '60 minutes' : '5 minutes';
-  const window = windowAt(now, spanMs, PARTS);
+  const [chosen, inWords] = route.filters['span'] === LONG[0] ? LONG : SHORT;
+  const window = windowAt(now, chosen === LONG[0] ? REMEMBERED_MS : SHORT_MS, PARTS);
   const seen = seenParts(partsOf(state.slices, window), window, state.countedFrom, now);
   const common = { window, cursor: { at, set } satisfies Cursor };
   return (
     <>
       <ListHead
         title="Charts"
-        deeds={<Choices of={CHOICES} now={chosen} set={(one) => address.filter({ span: one })} />}
+        deeds={<Choices of={[SHORT, LONG]} now={chosen} set={(one) => address.filter({ span: one })} />}
       >
-        {past === undefined ? `the last ${inWords}` : `the ${inWords} before ${clock(past.at)}`}, every holder of the
-        store
-        {state.countedFrom > window.from && ` · known since ${clock(state.countedFrom)}`}
+        <span>{past === undefined ? `the last ${inWords}` : `the ${inWords} before ${clock(past.at)}`},</span>
+        <span>every holder of the store</span>
+        {state.countedFrom > window.from && <span>· known since {clock(state.countedFrom)}</span>}
       </ListHead>
       <div class="grid">
         <Chart
@@ -148,7 +144,6 @@ interface Figure {
   readonly means: string;
   readonly unit: Unit;
   readonly of: (slice: Slice) => number | undefined;
-  readonly none: string;
 }
 
 /** The same five as `getMetrics` answers for one process, here of all that use the store. */
@@ -158,17 +153,15 @@ const FIGURES: readonly Figure[] = [
     means: 'got what they asked for',
     unit: 'of',
     of: ({ grants }) => grants,
-    none: 'None',
   },
-  { title: 'Conflicts', means: 'met another holder', unit: 'of', of: ({ conflicts }) => conflicts, none: 'None' },
-  { title: 'Time to acquire', means: 'mean of all grants', unit: 'ms', of: meanWait, none: 'All at once' },
-  { title: 'Failed', means: 'did not get it', unit: 'of', of: ({ refusals }) => refusals, none: 'None' },
+  { title: 'Conflicts', means: 'met another holder', unit: 'of', of: ({ conflicts }) => conflicts },
+  { title: 'Time to acquire', means: 'mean of all grants', unit: 'ms', of: meanWait },
+  { title: 'Failed', means: 'did not get it', unit: 'of', of: ({ refusals }) => refusals },
   {
     title: 'Stale claimed',
     means: 'from silent holders',
     unit: 'of',
     of: ({ reclaims }) => reclaims,
-    none: 'None',
   },
 ];
 
@@ -184,7 +177,7 @@ function FiveFigures({ seen, window, cursor, inWords }: FiveProps): JSX.Element 
   return (
     <Panel class="w12" title="What became of requests" aside={`in these ${inWords}`}>
       <div class="five">
-        {FIGURES.map(({ title, means, unit, of, none }) => {
+        {FIGURES.map(({ title, means, unit, of }) => {
           return (
             <Chart
               key={title}
@@ -192,7 +185,7 @@ function FiveFigures({ seen, window, cursor, inWords }: FiveProps): JSX.Element 
               isSmall
               figure={valueOf(of(whole), unit)}
               lines={[{ label: `in ${told(window)}`, values: drawn(seen, of) }]}
-              nothing={<p>{whole.grants === 0 && unit === 'ms' ? 'No grant' : none}</p>}
+              nothing={<p>None</p>}
             />
           );
         })}

@@ -104,6 +104,10 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
                   Show all
                 </button>
               </p>
+            ) : snapshot.past !== undefined ? (
+              <p class="inside soft">
+                {snapshot.past.is === 'reading' ? 'The record is being read.' : 'Nothing is recorded up to this time.'}
+              </p>
             ) : (
               <Nothing title="Nothing has happened yet" command="signalbox run --lock main-branch -- sleep 60">
                 Every grant, wait and release is listed here as it happens. Make the first:
@@ -130,11 +134,11 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
       </span>
       <SignalSign is={sign} label="" />
       <span class="said">
-        <span class="who">
+        <span>
           {of.holder !== '' && <Name of={of.holder} />}
           <span class="soft">{words}</span>
         </span>
-        <span class="what">
+        <span>
           <Name of={of.resource.slice(slash + 1)} kind={kind} />
           {tail !== '' && <bdi class="faint cut">{shortened(tail, 160)}</bdi>}
         </span>
