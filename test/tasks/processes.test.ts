@@ -11,7 +11,7 @@ import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
 import { Family } from './family.ts';
 
-/** All twelve kills come with the first tasks of each worker, so more tasks would only be drained in peace. */
+/** A worker is killed at its second task, and no more than twelve are: what is left after them is drained in peace. */
 const engines = [
   { engine: 'the embedded engine', rounds: 200, tasks: 1000, isMissing: false },
   { engine: 'etcd', rounds: 200, tasks: 1000, isMissing: isMissing('etcd') },
