@@ -61,7 +61,9 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       for (let name = 0; name < PROCESSES; name++) {
         // Those that are to be killed would write for ever, so none of them can end before.
         const until = name < KILLED ? 'Infinity' : String(share);
-        children.push(fork(WRITER, [url, String(name), until], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }));
+        children.push(
+          fork(WRITER, [url, String(name), until], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv: [] }),
+        );
       }
       const ended = children.map((child) => once(child, 'exit'));
       await Promise.all(children.map((child) => once(child, 'message')));
