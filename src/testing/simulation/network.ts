@@ -88,9 +88,8 @@ export class Network implements Store {
 
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
     const over = new AbortController();
-    const inner = await this.#call('read', () =>
-      this.#inner.watch(range, since, AbortSignal.any([signal, over.signal])),
-    );
+    signal.addEventListener('abort', () => over.abort());
+    const inner = await this.#call('read', () => this.#inner.watch(range, since, over.signal));
     const watch = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
       over.abort();
       this.#watches.delete(watch);
