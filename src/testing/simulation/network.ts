@@ -88,16 +88,22 @@ export class Network implements Store {
 
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
     const over = new AbortController();
-    signal.addEventListener('abort', () => over.abort());
-    const inner = await this.#call('read', () => this.#inner.watch(range, since, over.signal));
-    const watch = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
+    const stop = (): void => {
       over.abort();
-      this.#watches.delete(watch);
+      watch?.end();
+    };
+    let watch: CutWatch | undefined;
+    signal.addEventListener('abort', stop, { once: true });
+    const inner = await this.#call('read', () => this.#inner.watch(range, since, over.signal));
+    const cut = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
+      over.abort();
+      signal.removeEventListener('abort', stop);
+      this.#watches.delete(cut);
     });
-    this.#watches.add(watch);
-    signal.addEventListener('abort', () => watch.end());
-    void watch.pump(inner);
-    return watch;
+    watch = cut;
+    this.#watches.add(cut);
+    void cut.pump(inner);
+    return cut;
   }
 
   cutWatches(): void {
