@@ -17,7 +17,7 @@ const AT_ONCE = 2;
 /** In which V8 still compiles and collects what the start left behind. */
 const SETTLE_MS = 60_000;
 const MEASURED_MS = 20_000;
-const KILLS = 5;
+const KILLS = 12;
 /** A bench that does not end is no bench. */
 const LIMIT_MS = 600_000;
 const program = fileURLToPath(new URL('measure/waiter.mjs', import.meta.url));
@@ -81,7 +81,7 @@ async function takeover(all, signal) {
   over.abort();
   all.unshift(...all.splice(all.indexOf(child), 1));
   // Those who were told of it too have looked by then.
-  await pause(2000);
+  await pause(500);
   return (said.at - killedAt) / 1e6;
 }
 

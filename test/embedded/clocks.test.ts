@@ -91,7 +91,8 @@ describe('a holder that lives', () => {
   }
 
   it('can be looked at from all these places on the machine where CI runs', () => {
-    if (process.getuid?.() !== 0 || !existsSync('/usr/bin/faketime')) return;
+    const mayLack = process.getuid?.() !== 0 || !existsSync('/usr/bin/faketime');
+    if (mayLack && process.env['CI'] !== 'true') return;
     expect(ALL.filter((elsewhere) => !canBe(elsewhere))).toEqual([]);
   });
 

@@ -6,6 +6,8 @@
  */
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
+import type { Clock, Timer } from '../../clock.ts';
+import { randomHex } from '../../host/index.ts';
 import { rangeTest } from '../key-order.ts';
 import { type Connection, textOf } from './connection.ts';
 import type { Made } from './engine.ts';
@@ -19,6 +21,22 @@ import type { Access } from './share.ts';
  */
 const NAME = /^[0-9a-f]{16}$/;
 export const BELL_NAME_BYTES = 8;
+
+/**
+ * The names sort by the time at which they were given, in steps of an eighth of a second, so that the process that has listened
+ * longest can be rung first.
+ */
+export function newBellName(now: number): string {
+  const time = Math.floor(now / 128).toString(16);
+  return `${time.padStart(9, '0')}${randomHex(BELL_NAME_BYTES)}`.slice(0, 2 * BELL_NAME_BYTES);
+}
+
+/**
+ * A hundred processes that wake in the same moment share the processor, and the one that the news is for is last as often as
+ * first. So many bells are rung a few at a time, at about the pace at which the woken processes get done.
+ */
+const AT_A_TIME = 8;
+const BETWEEN_RINGS_MS = 8;
 
 export function isBellName(name: unknown): name is string {
   return typeof name === 'string' && NAME.test(name);
@@ -105,13 +123,18 @@ function removeQuietly(path: string): void {
 export class Listeners {
   readonly #connection: Connection;
   readonly #directory: string;
+  readonly #clock: Clock;
   #version = -1;
   #keys = new Map<string, Listener[]>();
   #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
+  /** Bells that are still to be rung, in this order. */
+  readonly #unrung = new Set<string>();
+  #timer: Timer | undefined;
 
-  constructor(connection: Connection, directory: string) {
+  constructor(connection: Connection, directory: string, clock: Clock) {
     this.#connection = connection;
     this.#directory = directory;
+    this.#clock = clock;
   }
 
   /** Rings for everyone who listens for something of this, except for `own`. False if it is not known who does. */
@@ -123,8 +146,37 @@ export class Listeners {
       // What is announced is committed, whatever happens here; the process on duty rings again.
       return false;
     }
-    for (const bell of concerned) if (bell !== own) this.ring(bell);
+    if (own !== undefined) concerned.delete(own);
+    this.ringAll(concerned);
     return true;
+  }
+
+  /** The process that has listened longest comes first: of those that wait for a lock, it is most often the next. */
+  ringAll(bells: ReadonlySet<string>): void {
+    if (bells.size <= AT_A_TIME) {
+      for (const bell of bells) this.ring(bell);
+      return;
+    }
+    // Behind those that were to be rung before, or a process that writes all the time would never get to the youngest.
+    for (const bell of [...bells].sort()) this.#unrung.add(bell);
+    if (this.#timer === undefined) this.#ringSome();
+  }
+
+  /** Rings at once what was to be rung in turn. */
+  ringRest(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    for (const bell of this.#unrung) this.ring(bell);
+    this.#unrung.clear();
+  }
+
+  #ringSome(): void {
+    this.#timer = undefined;
+    for (const bell of [...this.#unrung].slice(0, AT_A_TIME)) {
+      this.#unrung.delete(bell);
+      this.ring(bell);
+    }
+    if (this.#unrung.size > 0) this.#timer = this.#clock.timer(BETWEEN_RINGS_MS, () => this.#ringSome());
   }
 
   /** The bells to ring for changes of these keys. `version`: of the list, as the state of the store has it. */

@@ -30,6 +30,7 @@ function sought(events: Partial<DutyEvents> = {}): Duty {
     offDuty: ignored,
     onLeft: ignored,
     sharers: () => 1,
+    isDeputy: () => true,
     hearFor: () => ignored,
     ...events,
   });
@@ -67,6 +68,34 @@ describe('the duty of going on rounds', () => {
     before.end();
     await expect.poll(() => [onDuty().length, relieved().length]).toEqual([1, 4]);
     expect(onAlone).toHaveBeenCalledTimes(5);
+  });
+
+  it('wakes only the deputies when its process ends, and the others when their bells are rung', async () => {
+    const before = await first();
+    const onAlone = vi.fn();
+    const others = [sought({ isDeputy: () => false, onAlone }), sought({ isDeputy: () => false, onAlone })];
+    const deputy = sought();
+    await expect.poll(() => relieved().length).toBe(3);
+    before.end();
+    await expect.poll(() => deputy.isOn).toBe(true);
+    expect(others.map(({ isRelieved }) => isRelieved)).toEqual([true, true]);
+    const isThere = (): boolean => deputy.isPresent(thisProcess() as ProcessIdentity);
+    if (thisProcess() !== undefined) expect(isThere()).toBe(false);
+    // Their bells are rung.
+    for (const other of others) other.check();
+    await expect.poll(() => others.map(({ isRelieved }) => isRelieved)).toEqual([true, true]);
+    if (thisProcess() !== undefined) await expect.poll(isThere).toBe(true);
+    // They found the new process on duty, and were never alone.
+    expect(onAlone).not.toHaveBeenCalled();
+  });
+
+  it('wakes a process that cannot hear its bell when it ends, deputy or not', async () => {
+    const before = await first();
+    const deaf = sought({ isDeputy: () => false });
+    await expect.poll(() => deaf.isRelieved).toBe(true);
+    deaf.haveHeard(BELL);
+    before.end();
+    await expect.poll(() => deaf.isOn).toBe(true);
   });
 
   it('stays with the process that took it over when the one that was stopped goes on, and ends', async () => {

@@ -13,6 +13,10 @@
  * Each process says on its connection which one it is, and as long as the connection is open, it lives. So the process on
  * duty looks up every one of them only now and then, and at once when a connection closes.
  *
+ * Of all that are connected, only a few deputies, and those that cannot hear their bells, read from their connections and so
+ * notice when it closes. If hundreds woke in that moment, each would wait for all the others, and with them the process that a
+ * hold has become free for. The rest notice when the new process on duty rings all bells, a little later.
+ *
  * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name
  * too, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
  */
@@ -56,6 +60,8 @@ export interface DutyEvents {
   offDuty(): void;
   /** How many processes share the duty, as far as is known. */
   sharers(): number;
+  /** We are one of the few that take over when the process on duty ends. */
+  isDeputy(): boolean;
   /** A process that relied on us has hung up: it may have ended. */
   onLeft(): void;
   /** A process that relies on us cannot hear this bell. Answers how to stop listening for it. */
@@ -72,15 +78,18 @@ export class Duty {
   /** Those that rely on us, and which process each of them is, once it has said so. */
   readonly #clients = new Map<Socket, string | undefined>();
   readonly #present = new Set<string>();
+  readonly #rings = new Uint8Array(LONGEST_LINE);
   #socket: Socket | undefined;
   #isRelieved = false;
-  /** The process on duty listens for our bell. */
+  /** We have asked the process on duty to listen for our bell; */
+  #isDeaf = false;
+  /** and it does. */
   #isHeardFor = false;
   /** Another process was on duty before we could be. */
   #wasSlower = false;
   #timer: Timer | undefined;
-  /** Of the file of the socket that we listen on, or are connected to. */
-  #inode: number | undefined;
+  /** Which file the socket is that we listen on, or are connected to. */
+  #socketFile: string | undefined;
   #folder: number | undefined;
   #isOver = false;
 
@@ -108,29 +117,42 @@ export class Duty {
   /** Whether this process relies on us, and so has not ended. */
   readonly isPresent = (process: ProcessIdentity): boolean => this.#present.has(nameOf(process));
 
+  /** Whether we notice by ourselves that the process on duty has ended. */
+  get #isHeeding(): boolean {
+    return this.#isDeaf || this.#events.isDeputy();
+  }
+
   /** Has the process on duty listen for a bell of ours that we cannot hear. */
   haveHeard(bell: string): void {
-    if (this.#isRelieved) this.#socket?.write(`${bell}\n`);
+    if (!this.#isRelieved) return;
+    this.#isDeaf = true;
+    this.#socket?.write(`${bell}\n`);
+    this.heed();
+  }
+
+  /** Reads from the connection if there is a reason to; otherwise what happens to it does not even wake this process. */
+  heed(): void {
+    if (!this.#isRelieved) return;
+    if (this.#isHeeding) this.#socket?.resume();
+    else this.#socket?.pause();
   }
 
   seek(): void {
     if (this.#isOver || this.#server !== undefined || this.#socket !== undefined) return;
     this.#timer?.cancel();
     this.#wasSlower = false;
-    const tried = inodeOf(this.#path());
-    const socket = connect(this.#path());
+    const tried = identityOf(this.#path());
+    const socket = connect({ path: this.#path(), onread: { buffer: this.#rings, callback: () => this.#heard() } });
     this.#socket = socket;
     socket.unref();
     socket.on('connect', () => {
       this.#isRelieved = true;
-      this.#inode = inodeOf(this.#path());
+      // If another process has taken its place meanwhile, the next check finds that out.
+      this.#socketFile = tried ?? identityOf(this.#path());
       const process = thisProcess();
       if (process !== undefined) socket.write(`${nameOf(process)}\n`);
       this.#events.onRelieved();
-    });
-    socket.on('data', () => {
-      this.#isHeardFor = true;
-      this.#events.onRung();
+      this.heed();
     });
     // `close` follows.
     socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -139,17 +161,18 @@ export class Duty {
     socket.on('close', () => {
       this.#socket = undefined;
       const wasRelieved = this.#isRelieved;
-      this.#isRelieved = this.#isHeardFor = false;
-      if (wasRelieved) this.#inode = undefined;
+      const seekMs = this.#seekMs(wasRelieved && !this.#isDeaf);
+      this.#isRelieved = this.#isDeaf = this.#isHeardFor = false;
+      if (wasRelieved) this.#socketFile = undefined;
       if (this.#isOver || this.#server !== undefined) return;
-      this.#seekIn(wasRelieved || this.#wasSlower ? this.#seekMs : SEEK_AGAIN_MS);
+      this.#seekIn(wasRelieved || this.#wasSlower ? seekMs : SEEK_AGAIN_MS);
       if (wasRelieved) this.#events.onAlone();
     });
   }
 
   /** The process that we rely on makes no rounds: it may be stopped. */
   takeOver(): void {
-    const stopped = this.#inode;
+    const stopped = this.#socketFile;
     this.#hangUp();
     this.#serve(stopped);
     this.#events.onAlone();
@@ -160,7 +183,7 @@ export class Duty {
    * the other. If it is stopped it cannot even do that, and the clients leave it.
    */
   check(): void {
-    if (this.#inode === undefined || this.#inode === inodeOf(this.#path())) return;
+    if (this.#socketFile === undefined || this.#socketFile === identityOf(this.#path())) return;
     this.#hangUp();
     this.#leave();
     this.seek();
@@ -180,12 +203,19 @@ export class Duty {
     this.#folder = undefined;
   }
 
+  /** Read or not, a ring is one of many that say the same. */
+  #heard(): boolean {
+    this.#isHeardFor = true;
+    this.#events.onRung();
+    return true;
+  }
+
   #hangUp(): void {
-    this.#isRelieved = this.#isHeardFor = false;
+    this.#isRelieved = this.#isDeaf = this.#isHeardFor = false;
     if (this.#socket === undefined) return;
-    this.#socket.removeAllListeners('close').removeAllListeners('data');
+    this.#socket.removeAllListeners('close');
     this.#socket.destroy();
-    this.#socket = this.#inode = undefined;
+    this.#socket = this.#socketFile = undefined;
   }
 
   #welcome(client: Socket): void {
@@ -221,7 +251,7 @@ export class Duty {
   }
 
   /** `leftBehind`: the socket in the place of ours; nobody listens on it, or nobody who goes on rounds. */
-  #serve(leftBehind: number | undefined): void {
+  #serve(leftBehind: string | undefined): void {
     if (this.#isOver || this.#server !== undefined) return;
     const server = createServer((client) => this.#welcome(client));
     server.unref();
@@ -230,7 +260,7 @@ export class Duty {
     // Before anyone can connect.
     this.#events.onDuty();
     try {
-      this.#inode = this.#listen(server, leftBehind);
+      this.#socketFile = this.#listen(server, leftBehind);
     } catch (error) {
       this.#giveUp(server, (error as NodeJS.ErrnoException).code === 'EEXIST');
     }
@@ -240,10 +270,10 @@ export class Duty {
   #giveUp(server: Server, isOthers: boolean): void {
     if (this.#server !== server) return;
     server.close();
-    this.#server = this.#inode = undefined;
+    this.#server = this.#socketFile = undefined;
     this.#events.offDuty();
     this.#wasSlower = isOthers;
-    this.#seekIn(isOthers ? this.#seekMs : SEEK_AGAIN_MS);
+    this.#seekIn(isOthers ? this.#seekMs(false) : SEEK_AGAIN_MS);
   }
 
   /**
@@ -251,7 +281,7 @@ export class Duty {
    * place there may be another process's by then. It is made with the mode of the other files: set afterwards, by its name,
    * it could be that of another file.
    */
-  #listen(server: Server, leftBehind: number | undefined): number | undefined {
+  #listen(server: Server, leftBehind: string | undefined): string | undefined {
     const { share, heir } = this.#access;
     // Threads share their umask, so only the main one may change it. The directory of a private store is closed anyway.
     if (!isMainThread && share !== 'none') return undefined;
@@ -263,26 +293,28 @@ export class Duty {
       if (before !== undefined) process.umask(before);
     }
     if (heir !== undefined) lchownSync(made, heir.uid, heir.gid);
-    const inode = inodeOf(made);
+    const file = identityOf(made);
     // Hundreds may try at once, and those that were slower must leave the first one's in its place.
-    if (leftBehind !== undefined && leftBehind === inodeOf(this.#path())) renameSync(made, this.#path());
+    if (leftBehind !== undefined && leftBehind === identityOf(this.#path())) renameSync(made, this.#path());
     else linkSync(made, this.#path());
-    rmSync(made, { force: true });
-    return inode;
+    removeQuietly(made);
+    return file;
   }
 
   #leave(): void {
     if (this.#server === undefined) return;
-    if (this.#inode !== undefined && this.#inode === inodeOf(this.#path())) rmSync(this.#path(), { force: true });
+    if (this.#socketFile !== undefined && this.#socketFile === identityOf(this.#path())) removeQuietly(this.#path());
     this.#server.close();
-    this.#server = this.#inode = undefined;
+    this.#server = this.#socketFile = undefined;
     this.#events.offDuty();
     for (const client of this.#clients.keys()) client.destroy();
     this.#clients.clear();
     this.#present.clear();
   }
 
-  get #seekMs(): number {
+  /** `isOfFew`: only the deputies have noticed, and seek. */
+  #seekMs(isOfFew: boolean): number {
+    if (isOfFew) return SEEK_MS;
     return Math.min(Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS), LATEST_SEEK_MS);
   }
 
@@ -294,8 +326,13 @@ export class Duty {
   #path(name = this.#name): string {
     const path = join(this.#directory, name);
     if (path.length <= LONGEST_PATH) return path;
-    this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
-    return `/proc/self/fd/${this.#folder}/${name}`;
+    try {
+      this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+      return `/proc/self/fd/${this.#folder}/${name}`;
+    } catch {
+      // The directory is gone, or may not be read for now; there will be another time.
+      return path;
+    }
   }
 }
 
@@ -303,10 +340,21 @@ function nameOf({ pid, start }: ProcessIdentity): string {
   return `${pid} ${start}`;
 }
 
-function inodeOf(path: string): number | undefined {
+/** Which file is there. The number of an inode alone is used again as soon as it is free. */
+function identityOf(path: string): string | undefined {
   try {
-    return statSync(path).ino;
+    const { ino, birthtimeNs } = statSync(path, { bigint: true });
+    return `${ino} ${birthtimeNs}`;
   } catch {
     return undefined;
+  }
+}
+
+/** What cannot be removed is left behind, like that of a process that was killed. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // The directory cannot be written any more.
   }
 }

@@ -2,11 +2,12 @@
  * The watches of one handle. They share one bell, which is entered in the file as long as there are any. Other processes
  * take a bell off the list after a long silence; a process that only slept enters its bell again.
  */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
+import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import type { KeyRange, Revision, WatchHint } from '../contract.ts';
-import { Bell, BELL_NAME_BYTES, isBellName, Listeners } from './bells.ts';
+import { Bell, isBellName, Listeners, newBellName } from './bells.ts';
 import type { Engine, Made } from './engine.ts';
 import { Relay } from './relay.ts';
 import type { Access } from './share.ts';
@@ -18,6 +19,11 @@ const WORD_MS = 20_000;
 const EARLY_WORD_MS = 0.8 * WORD_MS;
 /** After this long a silence, a bell is taken off the list although its process may be alive. */
 const SILENT_MS = 60_000;
+
+/** Bells of processes that have died stay listed for a while. */
+const MOST_LOOKED_UP = 64;
+/** The bells of our pid namespace: the processes of others are on duty among themselves. */
+const NEIGHBOURS = '(process IS NULL OR instr(process, ?) > 0)';
 
 /** A watch in the table `listener`. */
 interface Entry {
@@ -59,7 +65,7 @@ export class Listening {
     this.#clock = clock;
     this.#directory = join(directory, 'bells');
     this.#access = access;
-    this.#listeners = new Listeners(engine.connection, this.#directory);
+    this.#listeners = new Listeners(engine.connection, this.#directory, clock);
     this.relay = new Relay(engine, this.#listeners, this.#directory);
   }
 
@@ -81,7 +87,7 @@ export class Listening {
     range: KeyRange,
     hint: WatchHint = {},
   ): { readonly entry: Entry; readonly revision: Revision; readonly compacted: Revision } {
-    if (this.#bell === undefined) this.#hang(randomHex(BELL_NAME_BYTES));
+    if (this.#bell === undefined) this.#hang(this.#newName());
     const entry = { id: ++this.#serial, hint };
     return this.#engine.write(({ revision, compacted }) => {
       this.#enterBell();
@@ -167,10 +173,33 @@ export class Listening {
     return true;
   }
 
-  /** How many handles listen. */
+  /** How many handles listen in our pid namespace. */
   count(): number {
-    const row = this.#engine.connection.sql('SELECT count(*) AS count FROM bell').get();
+    const row = this.#engine.connection.sql(`SELECT count(*) AS count FROM bell WHERE ${NEIGHBOURS}`).get(ourSpace());
     return (row as { count: number }).count;
+  }
+
+  /** Whether only fewer than `most` living handles of our pid namespace have listened for longer. */
+  isAmongEldest(most: number): boolean {
+    return this.#bell === undefined || this.#eldest(most).includes(this.#bell.name);
+  }
+
+  /** Wakes the last `few` of the `most` that have listened longest: they may have moved up to be among these. */
+  ringEldest(most: number, few: number): void {
+    for (const name of this.#eldest(most).slice(-few)) if (name !== this.#bell?.name) this.#listeners.ring(name);
+  }
+
+  #eldest(most: number): string[] {
+    const rows = this.#engine.connection
+      .sql(`SELECT name, process FROM bell WHERE ${NEIGHBOURS} ORDER BY name LIMIT ${MOST_LOOKED_UP}`)
+      .all(ourSpace()) as Pick<BellRow, 'name' | 'process'>[];
+    const living: string[] = [];
+    for (const { name, process } of rows) {
+      if (living.length === most) break;
+      const owner = ownerIn(process);
+      if (isBellName(name) && !(owner !== undefined && isProvenGone(owner))) living.push(name);
+    }
+    return living;
   }
 
   /** Takes dead processes off the list, and names that are no bells: no path may be made of those. */
@@ -204,6 +233,7 @@ export class Listening {
 
   /** Ends everything, in the file as well; throws if that is busy, and may be called again. */
   close(): void {
+    this.#listeners.ringRest();
     const bell = this.#bell;
     if (bell === undefined) return;
     this.#engine.write(() => this.#strike(bell.name));
@@ -213,6 +243,13 @@ export class Listening {
   abandon(): void {
     this.#bell?.remove();
     this.#bell = undefined;
+  }
+
+  #newName(): string {
+    for (;;) {
+      const name = newBellName(this.#clock.now());
+      if (!existsSync(join(this.#directory, name))) return name;
+    }
   }
 
   #hang(name: string): void {
@@ -269,6 +306,11 @@ export class Listening {
     this.#heard.set(name, { clock, heard, since: now });
     return 0;
   }
+}
+
+/** As it is written in the identity of a process. */
+function ourSpace(): string {
+  return `"space":${JSON.stringify(thisProcess()?.space ?? '')}`;
 }
 
 /** Undefined if it is missing or makes no sense: then only silence ends it. */

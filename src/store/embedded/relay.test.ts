@@ -10,6 +10,7 @@ const [OURS, ONE, OTHER] = ['00000000000000aa', '00000000000000bb', '00000000000
 let directory: string;
 let state: { revision: number; forgotten: number; listeners: number };
 let rung: string[];
+let atFirst: string[];
 let relay: Relay;
 
 beforeEach(() => {
@@ -24,9 +25,13 @@ beforeEach(() => {
     concernedBy: () => new Set([OURS, ONE]),
     all: () => new Set([OURS, ONE, OTHER]),
     ring: (bell: string) => rung.push(bell),
+    ringAll: (bells: ReadonlySet<string>) => rung.push(...bells),
   };
   relay = new Relay(engine as unknown as Engine, listeners as unknown as Listeners, directory);
   relay.begin();
+  // What it does first is the subject of one test only.
+  relay.ringAgain(OURS);
+  atFirst = rung.splice(0);
 });
 
 afterEach(() => {
@@ -39,6 +44,10 @@ function made(revision: number): Made {
 }
 
 describe('the process on duty', () => {
+  it('rings all bells when it begins: their owners may still rely on the process before it', () => {
+    expect(atFirst).toEqual([ONE, OTHER]);
+  });
+
   it('rings again for what was written since, once, and only for those whom it concerns', () => {
     relay.ringAgain(OURS);
     expect(rung).toEqual([]);

@@ -39,10 +39,14 @@ export class Relay {
     this.#directory = directory;
   }
 
-  /** Starts from the current revision. Called before any process relies on it; each then looks once by itself. */
+  /**
+   * Called before any process relies on it; each then looks once by itself. The first time it rings all bells: those who relied
+   * on another process so far have to hear that it is gone.
+   */
   begin(): void {
     const { revision } = this.#engine.state();
-    this.#rungUpTo = this.#toldUpTo = this.#allRungAt = revision;
+    this.#rungUpTo = undefined;
+    this.#toldUpTo = this.#allRungAt = revision;
   }
 
   /** Rings for what was changed since the last time, and may not have been rung for. `own` needs no bell. */
@@ -54,7 +58,9 @@ export class Relay {
     const bells = isAll ? this.#listeners.all(state.listeners) : this.#concernedSince(since, state);
     this.#rungUpTo = state.revision;
     if (isAll) this.#allRungAt = state.revision;
-    for (const bell of bells) if (bell !== own) this.#ring(bell);
+    if (own !== undefined) bells.delete(own);
+    for (const bell of this.#deaf.keys()) if (bells.delete(bell)) this.#ring(bell);
+    this.#listeners.ringAll(bells);
   }
 
   /** The process on duty has rung for its own changes, as when it ends leases: hundreds of processes need no second ring. */

@@ -12,7 +12,8 @@ const MINUTE_MS = 60_000;
 /** One process of so many that wait, with what it does counted. */
 function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
   const clock = new TestClock();
-  const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0 };
+  const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0, called: [] as number[][] };
+  const rank = { isAmongEldest: true };
   const mark = { age: 0 };
   const duty = {
     isRelieved: how.isRelieved,
@@ -21,6 +22,7 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     isPresent: () => true,
     seek: () => undefined,
     check: () => undefined,
+    heed: () => undefined,
     takeOver() {
       did.takeovers += 1;
       Object.assign(duty, { isRelieved: false, isOn: true });
@@ -45,6 +47,8 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     look: () => (did.looks += 1),
     stayOnList: () => undefined,
     count: () => processes,
+    isAmongEldest: () => rank.isAmongEldest,
+    ringEldest: (most: number, few: number) => did.called.push([most, few]),
     tidy: () => undefined,
     relay: { mustLook: false, look: () => undefined, ringAgain: () => (did.ringsAgain += 1) },
   };
@@ -61,7 +65,7 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     },
   );
   sentry.begin();
-  return { clock, did, mark, sentry };
+  return { clock, did, mark, rank, sentry };
 }
 
 describe('a process that waits', () => {
@@ -83,6 +87,43 @@ describe('a process that waits', () => {
     for (let left = 0; left < 10; left++) sentry.hurry();
     await clock.advance(10);
     expect(did.deathsLookedFor).toBe(before + 1);
+  });
+
+  it('calls for new deputies when processes have hung up, and becomes one itself when it is rung', async () => {
+    const { clock, did, sentry } = waiting(200, { isRelieved: false });
+    await clock.advance(MINUTE_MS);
+    for (let left = 0; left < 3; left++) sentry.hurry();
+    await clock.advance(MINUTE_MS);
+    expect(did.called).toEqual([[8, 3]]);
+    const other = waiting(200, { isRelieved: true });
+    other.rank.isAmongEldest = false;
+    await other.clock.advance(MINUTE_MS);
+    expect(other.sentry.isDeputy).toBe(false);
+    other.rank.isAmongEldest = true;
+    other.sentry.wasRung();
+    await other.clock.advance(0);
+    expect(other.sentry.isDeputy).toBe(true);
+  });
+
+  it('makes its next round soon when it takes the duty, however many wait', async () => {
+    const { clock, did, sentry } = waiting(200, { isRelieved: false });
+    await clock.advance(MINUTE_MS);
+    const before = did.deathsLookedFor;
+    sentry.onDuty();
+    await clock.advance(126);
+    expect(did.deathsLookedFor).toBe(before + 1);
+  });
+
+  it('looks again, ever later, for a process that has hung up and is still ending', async () => {
+    const { clock, did, sentry } = waiting(200, { isRelieved: false });
+    await clock.advance(MINUTE_MS);
+    const before = did.deathsLookedFor;
+    sentry.hurry();
+    // After 5, 15, 35 and 75 ms.
+    await clock.advance(76);
+    expect(did.deathsLookedFor).toBe(before + 4);
+    await clock.advance(MINUTE_MS);
+    expect(did.deathsLookedFor).toBeLessThan(before + 8 + MINUTE_MS / 125);
   });
 
   it('looks only some times a minute while another process is on duty, the less often the more there are', async () => {

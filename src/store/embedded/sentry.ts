@@ -26,7 +26,7 @@ const RING_AGAIN_MS = 500;
 const LOOK_UP_MS = 1000;
 /** and of a look for bells whose owners are gone, or longer if there are many. */
 const TIDYING_MS = 2000;
-/** A process whose connection has closed has ended by then, if it has; and many may end at once. */
+/** A process whose connection has closed may take this long to end, and many may end at once; then twice as long, and so on. */
 const HURRY_MS = 5;
 /** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
 const STALE_MS = 1000;
@@ -36,6 +36,8 @@ const STALE_MS = 1000;
  * them comes soon, however many they are.
  */
 const BETWEEN_ROUNDS_MS = 20;
+/** So many processes notice at once that the process on duty has ended: the ones that have listened longest. */
+const DEPUTIES = 8;
 /** But not later: most of those that were counted may have ended with the process on duty. */
 const LATEST_ROUND_MS = 1000;
 /** The same for looks of processes that nobody wakes, which cost much less. */
@@ -66,10 +68,15 @@ export class Sentry {
   #timer: Timer | undefined;
   #looked = 0;
   #lookedUp = 0;
-  #rang = 0;
-  #isHurried = false;
+  /** Undefined while this process is not on duty. */
+  #rang: number | undefined;
+  /** How long to wait before looking for a process that has hung up. Undefined while nobody has. */
+  #hurryMs: number | undefined;
   #tidied = 0;
   #waiting = 1;
+  #isDeputy = true;
+  /** How many processes have hung up since the last hurried round. */
+  #left = 0;
 
   constructor(engine: Engine, listening: Listening, turns: Turns, clock: Clock, around: Surroundings) {
     this.#engine = engine;
@@ -82,6 +89,11 @@ export class Sentry {
   /** How many processes listen, as far as is known. */
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** We are one of the few that take over when the process on duty ends. */
+  get isDeputy(): boolean {
+    return this.#isDeputy;
   }
 
   /** Makes its rounds for as long as this handle has a watch. */
@@ -97,15 +109,29 @@ export class Sentry {
     this.#timer.cancel();
     // Not urgent, and dear; it is for the next process on duty.
     this.#tidied = this.#clock.monotonic();
-    this.#goIn(Math.min(this.#waiting * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS) * Math.random());
+    const together = this.#listening.isDeaf ? this.#waiting : Math.min(this.#waiting, DEPUTIES);
+    this.#goIn(Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS) * Math.random());
+  }
+
+  /** Others rely on us from now on. While no process was on duty, the next round could be far away. */
+  onDuty(): void {
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#goIn(this.#roundMs);
+  }
+
+  /** The ranks may have changed. */
+  wasRung(): void {
+    if (this.#timer !== undefined && !this.#isDeputy) this.#countOthers();
   }
 
   /** A process that relied on us may have ended: does not wait for the next round. */
   hurry(): void {
-    if (this.#timer === undefined || this.#isHurried) return;
-    this.#isHurried = true;
+    this.#left += 1;
+    if (this.#timer === undefined || this.#hurryMs !== undefined) return;
+    this.#hurryMs = HURRY_MS;
     this.#timer.cancel();
-    this.#goIn(HURRY_MS);
+    this.#goIn(this.#hurryMs);
   }
 
   /** This process is awake for another reason: it does now what it would be woken for soon. */
@@ -127,7 +153,10 @@ export class Sentry {
       this.#timer = undefined;
       if (this.#listening.isEmpty) return this.#around.duty?.rest();
       // Not sooner: most commands end before their first round, and a socket takes longer than all they do in the store.
-      if (isFirst) this.#around.duty?.seek();
+      if (isFirst) {
+        this.#countOthers();
+        this.#around.duty?.seek();
+      }
       this.#goIn(this.#delayMs);
       this.#round();
     });
@@ -166,22 +195,21 @@ export class Sentry {
     }
     this.#quietly(() => this.#listening.stayOnList());
     if (this.#isRelieved) {
-      this.#quietly(() => (this.#waiting = this.#listening.count()));
+      this.#hurryMs = undefined;
+      this.#countOthers();
       this.#around.duty?.check();
       if (!this.#isStale()) return;
       this.#around.duty?.takeOver();
       this.#forOthers(now);
     } else {
       this.#forOthers(now);
-      const isHurried = this.#isHurried;
-      this.#isHurried = false;
-      if (this.#hasJustBeen() && !isHurried) return;
+      if (this.#hasJustBeen() && this.#hurryMs === undefined) return;
     }
     this.#endLeases(now);
     if (now - this.#tidied < Math.max(TIDYING_MS, this.#restMs)) return;
     this.#tidied = now;
+    this.#countOthers();
     this.#quietly(() => {
-      this.#waiting = this.#listening.count();
       this.#engine.leases.tidy();
       this.#listening.tidy();
     });
@@ -195,20 +223,51 @@ export class Sentry {
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      if (!this.#engine.isCalledFor && leases.ofTheDead(isPresent).length === 0) return;
+      if (!this.#engine.isCalledFor && leases.ofTheDead(isPresent).length === 0) return this.#hurryOn();
+      this.#hurryMs = undefined;
       this.#engine.endLeases(() => leases.ofTheDead(isPresent));
     });
   }
 
+  /** The process that has hung up is still ending, or had nothing in the store: tries again until the next round is due anyway. */
+  #hurryOn(): void {
+    if (this.#hurryMs === undefined || this.#timer === undefined) return;
+    this.#hurryMs = this.#hurryMs * 2 < this.#roundMs ? this.#hurryMs * 2 : undefined;
+    if (this.#hurryMs === undefined) return;
+    this.#timer.cancel();
+    this.#goIn(this.#hurryMs);
+  }
+
   /** Whether or not another process has just been on its rounds: these rely on us. */
   #forOthers(now: number): void {
-    if (this.#around.duty?.isOn !== true) return;
+    if (this.#around.duty?.isOn !== true) {
+      this.#rang = undefined;
+      return;
+    }
+    // A new process on duty rings all bells, but first those of the processes that its predecessor's end concerns.
+    this.#rang ??= now;
+    this.#replaceDeputies();
     const { relay, bell } = this.#listening;
     this.#quietly(() => relay.look());
     if (now - this.#rang < RING_AGAIN_MS) return;
     this.#rang = now;
     this.#around.duty.check();
     this.#quietly(() => relay.ringAgain(bell));
+  }
+
+  /** If one of those that hung up was a deputy, the next in age does not know yet that it is one. */
+  #replaceDeputies(): void {
+    const left = Math.min(this.#left, DEPUTIES);
+    this.#left = 0;
+    if (left > 0 && this.#waiting > DEPUTIES) this.#quietly(() => this.#listening.ringEldest(DEPUTIES, left));
+  }
+
+  #countOthers(): void {
+    this.#quietly(() => {
+      this.#waiting = this.#listening.count();
+      this.#isDeputy = this.#listening.isAmongEldest(DEPUTIES);
+      this.#around.duty?.heed();
+    });
   }
 
   /** A directory that cannot be looked into for now may still have it: renewals will tell if that lasts. */

@@ -76,7 +76,7 @@ export class EmbeddedStore implements Store {
       isGone,
     );
     this.#turns = new Turns(clock, file, busyMs);
-    this.#listening = new Listening(this.#engine, clock, directory, access, this.#look, () => this.#haveHeard());
+    this.#listening = new Listening(this.#engine, clock, directory, access, this.#rung, () => this.#haveHeard());
     this.#inode = inodeOf(file);
     // Time that is made up by a test passes for nobody else.
     const canShare = clock === systemClock && thisHost() !== undefined;
@@ -89,9 +89,11 @@ export class EmbeddedStore implements Store {
             this.#look();
           },
           onRung: this.#look,
+          isDeputy: () => this.#sentry.isDeputy,
           onDuty: () => {
             this.#listening.retryHearing();
             this.#turns.now(() => this.#listening.relay.begin()).catch(() => undefined);
+            this.#sentry.onDuty();
           },
           offDuty: () => this.#listening.relay.end(),
           onLeft: () => this.#sentry.hurry(),
@@ -218,11 +220,11 @@ export class EmbeddedStore implements Store {
   async #close(): Promise<void> {
     this.#isClosing = true;
     this.#sentry.end();
-    this.#duty?.end();
     this.#engine.leases.end();
     for (const watch of this.#watches) watch.end();
-    // Behind everything that was asked for before.
     try {
+      this.#duty?.end();
+      // Behind everything that was asked for before.
       await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
     } finally {
       this.#connection.close();
@@ -252,6 +254,12 @@ export class EmbeddedStore implements Store {
   /** Another process may have written. */
   readonly #look = (): void => {
     this.#turns.now(this.#listening.look).catch(() => undefined);
+  };
+
+  readonly #rung = (): void => {
+    this.#look();
+    this.#duty?.check();
+    this.#sentry.wasRung();
   };
 
   /** If we cannot hear our bell, the process on duty listens for it. */

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TestClock } from '../../testing/index.ts';
+import { isBellName, Listeners, newBellName } from './bells.ts';
+import type { Connection } from './connection.ts';
+
+let directory: string;
+let clock: TestClock;
+let listeners: Listeners;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'signalbox-bells-'));
+  clock = new TestClock();
+  listeners = new Listeners({} as Connection, directory, clock);
+});
+
+afterEach(() => rmSync(directory, { recursive: true }));
+
+/** Bells that were hung in this order, and that nobody has rung. */
+function hung(count: number): string[] {
+  const bells = Array.from({ length: count }, (_, age) => newBellName(1_700_000_000_000 + 128 * age));
+  for (const bell of bells) {
+    writeFileSync(join(directory, bell), '');
+    utimesSync(join(directory, bell), 1, 1);
+  }
+  return bells;
+}
+
+/** The places, in the order of age, of the bells that were rung. */
+function rung(bells: readonly string[]): number[] {
+  return bells.flatMap((bell, place) => (statSync(join(directory, bell)).mtimeMs > 1000 ? [place] : []));
+}
+
+const places = (count: number): number[] => Array.from({ length: count }, (_, place) => place);
+
+describe('the names of bells', () => {
+  it('are names of bells, and sort by their age', () => {
+    const names = [1.5, 1_700_000_000_000, 1_700_000_000_200, 8_000_000_000_000].map(newBellName);
+    expect(names.every(isBellName)).toBe(true);
+    expect([...names].sort()).toEqual(names);
+    expect(newBellName(5)).not.toBe(newBellName(5));
+  });
+});
+
+describe('many bells', () => {
+  it('are rung a few at a time, the oldest first, so that the woken processes do not hold each other up', async () => {
+    const bells = hung(20);
+    listeners.ringAll(new Set([...bells].reverse()));
+    expect(rung(bells)).toEqual(places(8));
+    await clock.advance(8);
+    expect(rung(bells)).toEqual(places(16));
+    await clock.advance(8);
+    expect(rung(bells)).toEqual(places(20));
+  });
+
+  it('wait for their turn behind those that were to be rung before', async () => {
+    const bells = hung(30);
+    listeners.ringAll(new Set(bells));
+    listeners.ringAll(new Set(bells.slice(0, 9)));
+    await clock.advance(16);
+    expect(rung(bells)).toEqual(places(24));
+  });
+
+  it('do not hold up a ring for a few', () => {
+    const bells = hung(20);
+    listeners.ringAll(new Set(bells));
+    listeners.ringAll(new Set(bells.slice(18)));
+    expect(rung(bells)).toEqual([...places(8), 18, 19]);
+  });
+
+  it('are all rung before their writer closes the store', () => {
+    const bells = hung(20);
+    listeners.ringAll(new Set(bells));
+    listeners.ringRest();
+    expect(rung(bells)).toEqual(places(20));
+  });
+});
