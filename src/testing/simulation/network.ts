@@ -88,22 +88,17 @@ export class Network implements Store {
 
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
     const over = new AbortController();
-    const stop = (): void => {
+    const inner = await this.#call('read', () =>
+      this.#inner.watch(range, since, AbortSignal.any([signal, over.signal])),
+    );
+    const watch = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
       over.abort();
-      watch?.end();
-    };
-    let watch: CutWatch | undefined;
-    signal.addEventListener('abort', stop, { once: true });
-    const inner = await this.#call('read', () => this.#inner.watch(range, since, over.signal));
-    const cut = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
-      over.abort();
-      signal.removeEventListener('abort', stop);
-      this.#watches.delete(cut);
+      this.#watches.delete(watch);
     });
-    watch = cut;
-    this.#watches.add(cut);
-    void cut.pump(inner);
-    return cut;
+    this.#watches.add(watch);
+    signal.addEventListener('abort', () => watch.end());
+    void watch.pump(inner);
+    return watch;
   }
 
   cutWatches(): void {
