@@ -205,6 +205,8 @@ export type {
 export type {
   Draining,
   DrainResult,
+  ResizeResult,
+  Resizing,
   Semaphore,
   SemaphoreOptions,
   SemaphoreView,
@@ -238,7 +240,7 @@ export type {
   SurveyedWaiter,
   SurveyOptions,
 } from './runtime/observe/survey/index.ts';
-export type { ForgetOutcome, RequeueOutcome } from './runtime/tasks/idle.ts';
+export type { ForgetOutcome, RequeueOutcome } from './runtime/tasks/unclaimed.ts';
 export type { ListOptions as TaskListOptions } from './runtime/tasks/listing.ts';
 export type { Retention } from './runtime/tasks/retention.ts';
 export type { CompleteOutcome, FailOutcome, TaskClaim, TaskReleaseOutcome } from './runtime/tasks/claim.ts';

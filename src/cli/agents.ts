@@ -55,8 +55,9 @@ Examples:
   signalbox agents init --command 'npx signalbox'
 
 Writes a block into AGENTS.md, the MCP server into .mcp.json, .codex/config.toml and .cursor/mcp.json, and the hooks
-into .claude/settings.json and .codex/hooks.json. The rest of these files stays; to run it again changes nothing.
-Exit code 1: a file was left as it is, because it cannot be read, or leads out of the repository; the report says why.`,
+into .claude/settings.json and .codex/hooks.json. The rest of these files stays as it is; running it again changes
+nothing. Exit code 1: a file was left as it is, because it cannot be read, or leads out of the repository; the report
+says why.`,
     )
     .action(async (flags: InitFlags) => {
       const { plan } = await import('./agents/init.ts');

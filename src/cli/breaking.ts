@@ -21,8 +21,8 @@ interface Flags {
 }
 
 /** Adds the options and the action; the caller has added the argument. */
-export function addBreaking(command: Command, of: (box: Signalbox, name: string) => Breakable): void {
-  addHolder(command, 'who breaks it (default: $SIGNALBOX_HOLDER, or user:NAME)')
+export function addBreaking(command: Command, of: (box: Signalbox, name: string) => Breakable): Command {
+  return addHolder(command, 'who breaks it (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .requiredOption('--reason <text>', 'why; the holders get to see it')
     .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
     .action(async (name: string, { holder, reason, token }: Flags) => {

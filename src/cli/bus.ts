@@ -6,7 +6,7 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { durationArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { printList } from './listing.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, printText, screen, tell } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { tableLines } from './table.ts';
@@ -20,8 +20,8 @@ Examples:
   signalbox bus delete config/colour
   signalbox bus watch config/ --json
 
-On etcd these are just these keys, for any other program that uses it. What signalbox keeps for itself is
-out of their reach.`;
+On etcd these are plain keys, shared with every program that uses it. The keys that signalbox itself needs are kept
+apart from them.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

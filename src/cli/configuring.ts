@@ -20,11 +20,18 @@ export interface ConfigureFlags {
   readonly capacity?: number;
 }
 
+export type Configure = (
+  box: Signalbox,
+  name: string,
+  settings: Settings,
+  flags: ConfigureFlags,
+) => Promise<Configurable>;
+
+export const RULES_HELP = `The rules are kept in the store and bind every holder from its next grant on, whatever it asks for: the shorter time
+counts. Rules that are not named stay as they are, and a hold that exists keeps its terms.`;
+
 /** Adds the options and the action; the caller has added the argument. */
-export function addConfiguring(
-  command: Command,
-  configure: (box: Signalbox, name: string, settings: Settings, flags: ConfigureFlags) => Promise<Configurable>,
-): Command {
+export function addConfiguring(command: Command, configure: Configure): Command {
   return command
     .option('--max-hold <duration>', 'no hold lasts longer, even if it is renewed; none: no limit', durationOrNone)
     .option(

@@ -6,7 +6,7 @@ import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-type
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
@@ -122,7 +122,7 @@ Examples:
   signalbox events denied
   signalbox events denied --json | jq '.byResource["lock/main-branch"]'
 
-A request is denied that finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
+A request is denied if it finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
 own count every 30 s and when it ends.`,
     )
     .action(async () => {

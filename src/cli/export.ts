@@ -1,6 +1,6 @@
 /** `signalbox export DIR`: writes the state as JSON files. */
 import type { Command } from 'commander';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
 import { complain, counted, print, printable, printJson } from './output.ts';
 import { isJson } from './store.ts';

@@ -1,6 +1,6 @@
 /**
  * The whole terminal: the other screen, without cursor and line wrapping. Writes only the lines that have changed. However the
- * process ends, the terminal is as it was; only `kill -9` cannot be helped.
+ * process ends, it restores the terminal; only after `kill -9` it cannot.
  */
 import { harmless, printText } from './output.ts';
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { addFake } from './github/fake.ts';
 import { addLocking } from './github/locking.ts';
-import { addLooking } from './github/looking.ts';
+import { addLooking } from './github/status.ts';
 import { addRun } from './github/run.ts';
 
 const EXAMPLES = `

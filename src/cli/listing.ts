@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Malformed } from '../runtime/stored.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson } from './store.ts';
@@ -11,7 +11,7 @@ import { type Layout, layoutFor } from './table.ts';
 export interface Listing<Found, One> {
   /** Only the names, one per line. */
   readonly names: true | undefined;
-  /** `onMalformed` takes the keys that are passed over because they cannot be read. */
+  /** `onMalformed` gets the keys that are skipped because they cannot be read. */
   look(box: Signalbox, onMalformed: (one: Malformed) => void): Promise<Found>;
   all(found: Found): readonly One[];
   name(one: One): string;

@@ -5,9 +5,8 @@ import type { HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given } from './arguments.ts';
-import { addBreaking } from './breaking.ts';
 import { refuseAttached } from './attached.ts';
-import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
+import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import {
   type AcquireFlags,
   addAcquireOptions,
@@ -24,16 +23,65 @@ import {
 import { lockSummary } from './list-table.ts';
 import { lockName } from './names.ts';
 import { print, printJson } from './output.ts';
-import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
+import { acquireByHand, addSubcommands, type ResourceType, sharedSubcommands } from './resource.ts';
 import { isJson, withBox } from './store.ts';
 import { lockJson } from '../json/survey.ts';
 
 const LOCK: ResourceType<SurveyedLock> = {
   kind: 'lock',
+  argument: lockName,
   of: (box, name) => box.lock(name),
   in: ({ locks }) => locks,
   json: lockJson,
   summary: lockSummary,
+  configure: async (box, name, settings) => box.ensureLock(name, settings),
+  headline: (lock) => {
+    const { resource, holds, waiting } = lock;
+    const isUsed = holds.length + waiting.length > 0;
+    if (hasRules(lock)) print(`${resource}: ${rulesTold(lock, lock.limits)}`);
+    if (!isUsed) print(`${resource} is free.`);
+    return isUsed;
+  },
+  help: {
+    renew: `extend a lock by its full time
+
+Examples:
+  signalbox lock renew staging --holder agent:7 --token "$TOKEN"
+  signalbox lock renew staging --holder agent:7 --token "$TOKEN" --ttl 30m
+
+Exit codes: 76 the hold was lost, 77 another holder has it.`,
+    release: `release a lock
+
+Examples:
+  signalbox lock release staging --holder agent:7 --token "$TOKEN"
+  signalbox lock release staging --holder agent:7
+
+With the token, a release that comes too late changes nothing: exit code 77, whether the lock is free or another
+holder has it. Without it, release ends the only hold of this holder; if the holder has several, it ends none.`,
+    configure: `set rules that bind every holder
+
+Examples:
+  signalbox lock configure staging --max-hold 10m --ttl 60s
+  signalbox lock configure production --on-stale alert
+  signalbox lock configure staging --max-hold none
+
+${RULES_HELP}`,
+    show: `show who holds a lock and who waits for it
+
+Examples:
+  signalbox lock show staging
+  signalbox lock show staging --json | jq .isFree
+
+A lock that was never used is free.`,
+    break: `end every hold of a lock
+
+Examples:
+  signalbox lock break staging --reason 'agent:7 was switched off'
+  signalbox lock break staging --reason 'agent:7 was switched off' --token 41      not if it has changed hands since
+
+For administrators. A lock:forced event records who did it and why; --holder says who (default:
+$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if it is not held.`,
+  },
 };
 
 const EXAMPLES = `
@@ -49,8 +97,7 @@ To hold a lock just while a command runs, use: signalbox run --lock NAME -- COMM
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
-  const subcommands = { acquire, renew, release, upgrade, downgrade, configure, show, list, break: breakLock };
-  for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
+  addSubcommands(command, { acquire, ...sharedSubcommands(LOCK), upgrade, downgrade });
 }
 
 function acquire(command: Command): void {
@@ -86,33 +133,6 @@ ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 inter
         (hold) => ({ mode: hold.mode }),
       );
     });
-}
-
-function renew(command: Command): void {
-  command.description('extend a lock by its full time').argument('<name>', 'of the lock', lockName);
-  addRenewing(command, LOCK, 'a new time after which it is stale without a renewal').addHelpText(
-    'after',
-    `
-Examples:
-  signalbox lock renew staging --holder agent:7 --token "$TOKEN"
-  signalbox lock renew staging --holder agent:7 --token "$TOKEN" --ttl 30m
-
-Exit codes: 76 the hold was lost, 77 another holder has it.`,
-  );
-}
-
-function release(command: Command): void {
-  command.description('release a lock').argument('<name>', 'of the lock', lockName);
-  addReleasing(command, LOCK).addHelpText(
-    'after',
-    `
-Examples:
-  signalbox lock release staging --holder agent:7 --token "$TOKEN"
-  signalbox lock release staging --holder agent:7
-
-With the token, a release that comes too late changes nothing: exit code 77, whether the lock is free or another
-holder has it. Without it, the hold of this holder is released, whichever grant it is; if it has several, none is.`,
-  );
 }
 
 function upgrade(command: Command): void {
@@ -174,55 +194,4 @@ function tellMode(command: Command, resource: string, claim: HoldClaim, mode: Lo
   if (isJson(command)) printJson({ resource, holder: claim.holder, token, mode });
   else if (mode === 'exclusive') print(String(token));
   else print(`${resource}: shared from now on`);
-}
-
-function configure(command: Command): void {
-  command.description('set rules that bind every holder').argument('<name>', 'of the lock', lockName);
-  addConfiguring(command, async (box, name, settings) => box.ensureLock(name, settings)).addHelpText(
-    'after',
-    `
-Examples:
-  signalbox lock configure staging --max-hold 10m --ttl 60s
-  signalbox lock configure production --on-stale alert
-  signalbox lock configure staging --max-hold none
-
-The rules are kept in the store and bind every holder from its next grant on, whatever it asks for: the shorter time
-counts. Rules that are not named stay as they are, and a hold that exists keeps its terms.`,
-  );
-}
-
-function show(command: Command): void {
-  command
-    .description('show who holds a lock and who waits for it')
-    .argument('<name>', 'of the lock; a lock that was never used is free', lockName)
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox lock show staging\n  signalbox lock show staging --json | jq .isFree',
-    );
-  addShowing(command, LOCK, (lock) => {
-    const { resource, holds, waiting } = lock;
-    const isUsed = holds.length + waiting.length > 0;
-    if (hasRules(lock)) print(`${resource}: ${rulesTold(lock, lock.limits)}`);
-    if (!isUsed) print(`${resource} is free.`);
-    return isUsed;
-  });
-}
-
-function list(command: Command): void {
-  addListing(command, LOCK).addHelpText('after', '\nExamples:\n  signalbox lock list\n  signalbox lock list --names');
-}
-
-function breakLock(command: Command): void {
-  command.description('end every hold of a lock').argument('<name>', 'of the lock', lockName);
-  addBreaking(command, (box, name) => box.lock(name));
-  command.addHelpText(
-    'after',
-    `
-Examples:
-  signalbox lock break staging --reason 'agent:7 was switched off'
-  signalbox lock break staging --reason 'agent:7 was switched off' --token 41      not if it has changed hands since
-
-For administrators. A lock:forced event records who did it and why; --holder says who (default:
-$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if it is not held.`,
-  );
 }

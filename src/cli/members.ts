@@ -1,7 +1,7 @@
 /** `signalbox members …`: who is alive, what they own, and being a member for as long as a command runs. */
 import type { Command } from 'commander';
 import { addJoin } from './members/join.ts';
-import { addLooking } from './members/looking.ts';
+import { addLooking } from './members/list.ts';
 
 const EXAMPLES = `
 Examples:

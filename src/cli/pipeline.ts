@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { addCancel } from './pipeline/cancel.ts';
 import { addDriveAll } from './pipeline/drive-all.ts';
 import { addForget } from './pipeline/forget.ts';
-import { addLooking } from './pipeline/looking.ts';
+import { addLooking } from './pipeline/status.ts';
 import { addResume } from './pipeline/resume.ts';
 import { addRun } from './pipeline/run.ts';
 import { addValidate } from './pipeline/validate.ts';

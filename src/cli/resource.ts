@@ -1,8 +1,9 @@
-/** The subcommands that `lock` and `sem` have in common. A `ResourceType` says what differs; the help is the caller's. */
+/** The subcommands that `lock` and `sem` share. A `ResourceType` says what differs. */
 import type { Command } from 'commander';
 import { type LockMode, spoken } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type {
+  Breaking,
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,
@@ -13,6 +14,8 @@ import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
+import { addBreaking } from './breaking.ts';
+import { addConfiguring, type Configure } from './configuring.ts';
 import { CliExit } from './exit-code.ts';
 import {
   type AcquireFlags,
@@ -31,7 +34,7 @@ import {
 } from './holding.ts';
 import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { isJson, withBox } from './store.ts';
@@ -46,18 +49,52 @@ interface Resource {
   renew(claim: HoldClaim): Promise<RenewOutcome>;
   extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
   release(claim: ReleaseClaim): Promise<ClaimReleaseOutcome>;
+  break(by: Breaking): Promise<{ readonly broken: number }>;
 }
 
-interface Kind {
-  readonly kind: 'lock' | 'semaphore';
-  of(box: Signalbox, name: string): Resource;
-}
+/** The subcommands of both, except `acquire` and `list`. */
+type Shared = 'renew' | 'release' | 'configure' | 'show' | 'break';
+
+type Adder = (command: Command) => Command | void;
 
 /** Where locks and semaphores differ on the command line. `One`: as a survey describes it. */
-export interface ResourceType<One extends { readonly name: string }> extends Kind {
+export interface ResourceType<One extends { readonly name: string }> {
+  readonly kind: 'lock' | 'semaphore';
+  /** Reads a name as users type it. */
+  argument(text: string): string;
+  of(box: Signalbox, name: string): Resource;
   in(survey: Survey): readonly One[];
   json(one: One, at: number): object;
   summary(one: One): Summary;
+  configure: Configure;
+  /** Prints what `show` has above its table, and says whether the table follows. */
+  headline(one: One): boolean;
+  /** The description in the first line, then what its own help shows below the options. */
+  readonly help: Readonly<Record<Shared, string>>;
+}
+
+export function addSubcommands(command: Command, subcommands: Readonly<Record<string, Adder>>): void {
+  for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
+}
+
+export function sharedSubcommands<One extends { readonly name: string }>(
+  type: ResourceType<One>,
+): Record<Shared | 'list', (command: Command) => Command> {
+  const named = (command: Command, name: Shared): Command => {
+    const [description = '', ...rest] = type.help[name].split('\n');
+    return command
+      .description(description)
+      .argument('<name>', `of the ${type.kind}`, (text: string) => type.argument(text))
+      .addHelpText('after', rest.join('\n'));
+  };
+  return {
+    renew: (command) => addRenewing(named(command, 'renew'), type),
+    release: (command) => addReleasing(named(command, 'release'), type),
+    configure: (command) => addConfiguring(named(command, 'configure'), type.configure),
+    show: (command) => addShowing(named(command, 'show'), type),
+    list: (command) => addListing(command, type),
+    break: (command) => addBreaking(named(command, 'break'), (box, name) => type.of(box, name)),
+  };
 }
 
 /** Acquires a detached hold and prints its token. */
@@ -97,7 +134,9 @@ export async function acquireByHand<Hold extends DetachedHold>(
   await withBox(command, work, { limit });
 }
 
-/** The server may run on another machine, as another user, or outside of this sandbox: its processes are others. */
+/**
+ * The server may run on another machine, as another user, or outside of this sandbox: the same pid means another process there.
+ */
 function refuseForeignPid(command: Command, { pid }: AcquireFlags): void {
   const server = serverOf(command);
   if (pid === undefined || server === undefined) return;
@@ -144,10 +183,9 @@ function tellUnseen(resource: string, pid: number, ttlMs: number): void {
   );
 }
 
-/** Adds the options and the action of `renew`. */
-export function addRenewing(command: Command, { kind, of }: Kind, ttlHelp: string): Command {
+function addRenewing(command: Command, { kind, of }: Pick<ResourceType<never>, 'kind' | 'of'>): Command {
   return addClaimOptions(command)
-    .option('--ttl <duration>', ttlHelp, limitArgument)
+    .option('--ttl <duration>', 'a new time after which the hold is stale without a renewal', limitArgument)
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
         const claim = { holder: holderOf(flags), token: flags.token };
@@ -159,8 +197,7 @@ export function addRenewing(command: Command, { kind, of }: Kind, ttlHelp: strin
     });
 }
 
-/** Adds the options and the action of `release`. */
-export function addReleasing(command: Command, { kind, of }: Kind): Command {
+function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 'kind' | 'of'>): Command {
   addHolder(command).option(
     '--token <number>',
     'the token that acquire printed; needed if the holder has several holds',
@@ -176,12 +213,7 @@ export function addReleasing(command: Command, { kind, of }: Kind): Command {
   });
 }
 
-/** Adds the action of `show`. `headline` prints what stands above the table, and says whether the table follows. */
-export function addShowing<One extends { readonly name: string }>(
-  command: Command,
-  type: ResourceType<One>,
-  headline: (one: One) => boolean,
-): Command {
+function addShowing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
   return command.action(async (name: string) => {
     const { found: survey, missing } = await look(command, (box) =>
       box.survey({ resource: { kind: type.kind, name: type.of(box, name).name } }),
@@ -190,16 +222,17 @@ export function addShowing<One extends { readonly name: string }>(
     if (one === undefined) return;
     if (isJson(command)) return printJson(type.json(one, survey.at));
     if (missing !== undefined) print(printable(missing));
-    if (!headline(one)) return;
+    if (!type.headline(one)) return;
     for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
   });
 }
 
-/** Adds the options and the action of `list`. */
-export function addListing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
+function addListing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
   const { kind } = type;
+  const example = `signalbox ${command.parent?.name()} list`;
   return command
     .description(`list all ${kind}s in the store`)
+    .addHelpText('after', `\nExamples:\n  ${example}\n  ${example} --names`)
     .option('--names', 'print only the names, one per line')
     .action(async ({ names }: { names?: true }) => {
       // A key that may belong to either kind is reported by both.

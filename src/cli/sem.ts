@@ -6,24 +6,76 @@ import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
-import { addBreaking, breaker } from './breaking.ts';
+import { breaker } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
-import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
+import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
 import { semaphoreSummary } from './list-table.ts';
 import { semaphoreName } from './names.ts';
 import { print, printJson } from './output.ts';
-import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
+import { acquireByHand, addSubcommands, type ResourceType, sharedSubcommands } from './resource.ts';
 import { isJson, withBox } from './store.ts';
 import { semaphoreJson } from '../json/survey.ts';
 
 const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
   kind: 'semaphore',
+  argument: semaphoreName,
   of: (box, name) => box.semaphore(name),
+  configure: async (box, name, settings, { capacity }) => {
+    if (capacity !== undefined) return box.ensureSemaphore(name, { capacity, ...settings });
+    const semaphore = box.semaphore(name);
+    await semaphore.configure(settings);
+    return semaphore;
+  },
   in: ({ semaphores }) => semaphores,
   json: semaphoreJson,
   summary: semaphoreSummary,
+  headline: (semaphore) => {
+    const { resource, capacity, usedSlots, availableSlots, drained, holds, waiting } = semaphore;
+    const isMade = capacity > 0;
+    if (hasRules(semaphore)) print(`${resource}: ${rulesTold(semaphore, semaphore.limits)}`);
+    if (isMade) print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
+    else print(`${resource} has not been used.`);
+    return drained !== undefined || (isMade && holds.length + waiting.length > 0);
+  },
+  help: {
+    renew: `extend slots by their full time
+
+Example:
+  signalbox sem renew api --holder agent:7 --token "$TOKEN"
+
+Exit codes: 76 the hold was lost, 77 not the holder.`,
+    release: `release slots
+
+Examples:
+  signalbox sem release api --holder agent:7 --token "$TOKEN"
+  signalbox sem release api --holder agent:7
+
+Without the token, release ends the only hold of this holder; if the holder has several, it ends none. Exit code 77:
+the holder has no such hold.`,
+    configure: `set rules that bind every holder
+
+Examples:
+  signalbox sem configure api --max-hold 10m --ttl 60s
+  signalbox sem configure api --capacity 4 --on-stale alert
+  signalbox sem configure api --max-hold none
+
+${RULES_HELP} --capacity does not change
+the slots of a semaphore that exists: use resize. Exit code 64: it has another capacity.`,
+    show: `show who holds slots and who waits for them
+
+Examples:
+  signalbox sem show api
+  signalbox sem show api --json | jq .availableSlots`,
+    break: `end every hold of a semaphore
+
+Example:
+  signalbox sem break api --reason 'agent:7 was switched off'
+
+For administrators. A semaphore:forced event records who did it and why; --holder says who (default:
+$SIGNALBOX_HOLDER, or user:NAME). The next in line get the slots. Exit code 1 if nobody holds any.`,
+  },
 };
 
 const EXAMPLES = `
@@ -41,8 +93,14 @@ To hold slots just while a command runs, use: signalbox run --sem NAME=WEIGHT --
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
-  const subcommands = { acquire, renew, release, configure, show, list, resize, drain, break: breakSemaphore };
-  for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
+  const shared = sharedSubcommands(SEMAPHORE);
+  addSubcommands(command, {
+    acquire,
+    ...shared,
+    configure: (one) => withCapacity(shared.configure(one)),
+    resize,
+    drain,
+  });
 }
 
 function acquire(command: Command): void {
@@ -75,77 +133,8 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
     });
 }
 
-function renew(command: Command): void {
-  command.description('extend slots by their full time').argument('<name>', 'of the semaphore', semaphoreName);
-  addRenewing(command, SEMAPHORE, 'a new time after which they are stale without a renewal').addHelpText(
-    'after',
-    `
-Example:
-  signalbox sem renew api --holder agent:7 --token "$TOKEN"
-
-Exit codes: 76 the hold was lost, 77 not the holder.`,
-  );
-}
-
-function release(command: Command): void {
-  command.description('release slots').argument('<name>', 'of the semaphore', semaphoreName);
-  addReleasing(command, SEMAPHORE).addHelpText(
-    'after',
-    `
-Examples:
-  signalbox sem release api --holder agent:7 --token "$TOKEN"
-  signalbox sem release api --holder agent:7
-
-Without the token, the hold of this holder is released, whichever grant it is; if it has several, none is.
-Exit code 77: the holder has no such hold.`,
-  );
-}
-
-function configure(command: Command): void {
-  command
-    .description('set rules that bind every holder')
-    .argument('<name>', 'of the semaphore', semaphoreName)
-    .option('--capacity <number>', 'make the semaphore with so many slots, unless it exists', numberArgument);
-  addConfiguring(command, async (box, name, settings, { capacity }) => {
-    if (capacity !== undefined) return box.ensureSemaphore(name, { capacity, ...settings });
-    const semaphore = box.semaphore(name);
-    await semaphore.configure(settings);
-    return semaphore;
-  }).addHelpText(
-    'after',
-    `
-Examples:
-  signalbox sem configure api --max-hold 10m --ttl 60s
-  signalbox sem configure api --capacity 4 --on-stale alert
-  signalbox sem configure api --max-hold none
-
-The rules are kept in the store and bind every holder from its next grant on, whatever it asks for: the shorter time
-counts. Rules that are not named stay as they are, and a hold that exists keeps its terms. --capacity does not change
-the slots of a semaphore that exists: use resize. Exit code 64: it has another capacity.`,
-  );
-}
-
-function show(command: Command): void {
-  command
-    .description('show who holds slots and who waits for them')
-    .argument('<name>', 'of the semaphore', semaphoreName)
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox sem show api\n  signalbox sem show api --json | jq .availableSlots',
-    );
-  addShowing(command, SEMAPHORE, (semaphore) => {
-    const { resource, capacity, usedSlots, availableSlots, drained, holds, waiting } = semaphore;
-    const isMade = capacity > 0;
-    if (hasRules(semaphore)) print(`${resource}: ${rulesTold(semaphore, semaphore.limits)}`);
-    if (isMade) print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
-    else print(`${resource} has not been used.`);
-    return drained !== undefined || (isMade && holds.length + waiting.length > 0);
-  });
-}
-
-function list(command: Command): void {
-  const examples = '\nExamples:\n  signalbox sem list\n  signalbox sem list --names';
-  addListing(command, SEMAPHORE).addHelpText('after', examples);
+function withCapacity(command: Command): void {
+  command.option('--capacity <number>', 'make the semaphore with this many slots, unless it exists', numberArgument);
 }
 
 function resize(command: Command): void {
@@ -159,7 +148,8 @@ function resize(command: Command): void {
 Example:
   signalbox sem resize api --capacity 8
 
-If fewer than are in use, it takes effect as holders release. Exit code 64 if there is no such semaphore: make it with\nsem configure --capacity.`,
+If more slots are in use, the change takes effect as holders release them. Exit code 64 if there is no such
+semaphore: make it with sem configure --capacity.`,
     )
     .action(async (name: string, { capacity }: { capacity: number }) => {
       await withBox(command, async (box) => {
@@ -178,8 +168,8 @@ function drain(command: Command): void {
   command
     .description('grant nothing new until --undo; holders keep what they have')
     .argument('<name>', 'of the semaphore', semaphoreName)
-    .option('--reason <text>', 'why; those who wait get to see it')
-    .option('--undo', 'grant again, to those who wait first')
+    .option('--reason <text>', 'why; waiters get to see it')
+    .option('--undo', 'grant again, to waiters first')
     .option('--revision <number>', 'with --undo: only the drain of this revision, as --json shows it', numberArgument);
   addHolder(command, 'who drains it (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .addHelpText(
@@ -192,8 +182,8 @@ Examples:
 
 For administrators. Requests wait, tries are refused (exit code 75), and so is --strategy force. When nothing is held
 any more, change what the slots stand for. A semaphore:drained event records who did it and why, a semaphore:undrained
-event who undid it. Exit codes: 1 with --undo if it is not drained, or by another drain than --revision names; 64 if
-there is no such semaphore.`,
+event who undid it. Exit codes: 1 with --undo if it is not drained, or if --revision names another drain; 64 if there
+is no such semaphore.`,
     )
     .action(async (name: string, flags: DrainFlags) => {
       const { reason, undo, revision } = flags;
@@ -250,20 +240,6 @@ async function refuseUnknown(box: Signalbox, name: string, capacity?: number): P
   const hint = near === undefined ? '' : `; did you mean ${near}?`;
   const make = `to make it: signalbox sem configure ${quoted(name)} --capacity ${capacity ?? 'NUMBER'}`;
   throw new CliExit(EXIT.usage, `semaphore/${name} does not exist${hint}\n  ${make}`);
-}
-
-function breakSemaphore(command: Command): void {
-  command.description('end every hold of a semaphore').argument('<name>', 'of the semaphore', semaphoreName);
-  addBreaking(command, (box, name) => box.semaphore(name));
-  command.addHelpText(
-    'after',
-    `
-Example:
-  signalbox sem break api --reason 'agent:7 was switched off'
-
-For administrators. Who did it and why is recorded in a semaphore:forced event; --holder says who (default:
-$SIGNALBOX_HOLDER, or user:NAME). The next in line get the slots. Exit code 1 if nobody holds any.`,
-  );
 }
 
 function slotsTold(count: number): string {

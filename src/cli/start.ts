@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
  * The entry point of `signalbox`: it loads `main.cjs` beside it, with the code that V8 compiled the last time. Compiling it
- * takes as long as everything else that `run` does. Later versions of Node can cache by themselves; this serves those that
- * cannot.
+ * takes as long as everything else that `run` does. Later versions of Node can cache by themselves; this is for the versions
+ * that cannot.
  *
  * A user who can write the cached code decides what we run. So it is used only where no other user can write: every
  * directory on its path belongs to root or to us, and no other user may rename it. Because the check goes from the root

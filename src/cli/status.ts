@@ -3,16 +3,16 @@ import type { Command } from 'commander';
 import { hasEnded } from '../core/index.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
 import { countsOf, type Everything, lookAtEverything, statusJson } from '../json/status.ts';
-import { leaderLines } from './members/crew.ts';
-import { memberLines } from './members/looking.ts';
+import { leaderLines } from './members/who-members.ts';
+import { memberLines } from './members/list.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
-import { listLines as pipelineLines } from './pipeline/looking.ts';
+import { listLines as pipelineLines } from './pipeline/status.ts';
 import { isJson } from './store.ts';
 import { type Layout, layoutFor } from './table.ts';
-import { listLines as taskLines } from './task/looking.ts';
+import { listLines as taskLines } from './task/show.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
 
@@ -22,7 +22,7 @@ Examples:
   signalbox status --watch                          redraws it whenever something changes
   signalbox status --json | jq '.tasks.counts'
 
-Of tasks it lists those that run or have failed, of pipelines those that are not done. All of them:
+It lists tasks that run or have failed, and pipelines that are not done. To see all of them:
 signalbox task list, signalbox pipeline list. Who holds a lock, in more detail: signalbox who.`;
 
 const INDENT = '  ';

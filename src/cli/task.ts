@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { addTaskClaim } from './task/claim.ts';
 import { addEnding } from './task/ending.ts';
-import { addIdle } from './task/idle.ts';
-import { addLooking } from './task/looking.ts';
+import { addIdle } from './task/unclaimed.ts';
+import { addLooking } from './task/show.ts';
 import { addPublish } from './task/publish.ts';
 import { addTaskRun } from './task/run.ts';
 import { addWatch } from './task/watch.ts';
@@ -22,8 +22,8 @@ By hand, where a command cannot do the work:
   signalbox task renew build-7 --token "$TOKEN"
   signalbox task complete build-7 --token "$TOKEN" --result '{"image":"app:7"}'
 
-Of any number of claimers exactly one gets a task. One whose claim is not renewed in time loses it, and the
-task is pending again; task run and task work renew it by themselves.`;
+Of any number of claimers exactly one gets a task. If a claim is not renewed in time, the task is pending again; task
+run and task work renew it by themselves.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -36,7 +36,7 @@ export function ticketOf(ids: readonly string[]): string {
   return ids.join(BETWEEN);
 }
 
-/** What `collectOrAsk` needs besides the request. */
+/** What `collectOrAsk` needs in addition to the request. */
 export interface TicketTerms {
   readonly options: DetachedOptions;
   /** The id of an earlier request. */
@@ -96,13 +96,13 @@ export class PlaceKept extends NotAcquired {
   }
 }
 
-/** Adds to a refusal where to go on, for people and for programs. */
+/** Adds to a refusal how to continue, for people and for programs. */
 export function withTicket({ exitCode, message, details }: CliExit, ticket: string): CliExit {
   const kept = `your place in line is kept for ${spoken(TICKET_MS)}; go on with the same command and --ticket ${ticket}`;
   return new CliExit(exitCode, `${message}\n  ${kept}`, { ...details, ticket, ticketMs: TICKET_MS });
 }
 
-/** What a caller hears whose ticket came too late. */
+/** The message for a ticket that came too late. */
 export function goneTold(resource: string): string {
   return `${resource}: this ticket has ended, because it was not used for ${spoken(TICKET_MS)}; waiting at the end of the line`;
 }

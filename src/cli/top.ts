@@ -143,7 +143,7 @@ class Top {
       },
     };
     while (!signal.aborted) {
-      // If the store is away, the look tells so.
+      // If the store is away, the look says so.
       await this.#box.eventsSince('*', Date.now() - PAST_MS, listener, signal).catch(() => undefined);
       await this.#pause(TICK_MS, signal, false);
     }
@@ -158,7 +158,7 @@ class Top {
     const target = this.#screen;
     if (target === undefined) return;
     const { trouble, everything } = this.#board;
-    // A time that the store does not confirm does not go on.
+    // A time that the store does not confirm does not advance.
     const now = trouble === undefined ? Date.now() : (everything?.survey.at ?? trouble.since);
     const clock = new Date().toLocaleTimeString('en-GB');
     const size = { width: target.width, height: target.height };

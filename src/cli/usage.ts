@@ -17,7 +17,7 @@ export function usageProblem(command: Command, error: CommanderError): CliExit {
   return new CliExit(EXIT.usage, [what + hint, acceptedBy(command, error.code), help].join('\n  '));
 }
 
-/** Words that people know from other tools; commander finds only those that are spelt alike. */
+/** Words that people know from other tools; commander finds only words with a similar spelling. */
 const OTHER_WORDS: Readonly<Record<string, string>> = {
   ...{ semaphore: 'sem', semaphores: 'sem', exec: 'run', ls: 'who', list: 'who', ps: 'who', log: 'events' },
   ...{ '--timeout': '--wait', '--name': '--lock', '--lease': '--ttl', '--owner': '--holder', '--worker': '--holder' },

@@ -48,7 +48,7 @@ interface Group {
   readonly entries: readonly Entry[];
 }
 
-/** `tasks`: those that a worker has. */
+/** `tasks`: the ones that a worker has. */
 export function whoLines(survey: Survey, layout: Layout, tasks: readonly TaskView[] = []): string[] {
   const inUse = [...survey.locks, ...survey.semaphores].filter(isTold);
   const all = [...inUse.map((one) => ({ resource: one.resource, entries: entriesOf(one) })), ...tasks.map(taskGroup)];

@@ -6,9 +6,9 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { resourceArgument } from './arguments.ts';
-import { look } from './looking.ts';
+import { look } from './read-only.ts';
 import { type Crew, crewJson, crewOf } from '../json/member.ts';
-import { crewLines } from './members/crew.ts';
+import { whoMemberLines } from './members/who-members.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
@@ -50,7 +50,7 @@ export function define(command: Command): void {
       const layout = layoutFor(screen(), paintFor(screen()));
       if (!isInUse(found) && tasks.length === 0) print(printable(nothing(resource, url)));
       else for (const line of whoLines(found, layout, tasks)) print(line);
-      for (const line of crewLines(crew, found, layout)) print(line);
+      for (const line of whoMemberLines(crew, found, layout)) print(line);
     });
 }
 
@@ -69,7 +69,7 @@ async function asked(box: Signalbox, resource: ReturnType<typeof resourceArgumen
 
 function shownOf({ survey, tasks, crew }: Asked): Shown {
   return {
-    lines: (layout) => [...whoLines(survey, layout, tasks), ...crewLines(crew, survey, layout)],
+    lines: (layout) => [...whoLines(survey, layout, tasks), ...whoMemberLines(crew, survey, layout)],
     json: () => ({
       ...surveyJson(survey),
       ...(tasks !== undefined && { tasks: tasks.map(taskJson) }),

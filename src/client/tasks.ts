@@ -5,7 +5,7 @@ import type { RenewOutcome } from '../runtime/holds/terms.ts';
 import { type HoldLost, NotAcquired } from '../runtime/refusal.ts';
 import type { CompleteOutcome, EndOutcome, FailOutcome, TaskReleaseOutcome } from '../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../runtime/tasks/dispatch.ts';
-import type { ForgetOutcome, RequeueOutcome } from '../runtime/tasks/idle.ts';
+import type { ForgetOutcome, RequeueOutcome } from '../runtime/tasks/unclaimed.ts';
 import type { ListOptions } from '../runtime/tasks/listing.ts';
 import type { PublishOptions, PublishOutcome } from '../runtime/tasks/publishing.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';

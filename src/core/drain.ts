@@ -1,6 +1,7 @@
 /**
- * Draining a semaphore: nothing new is granted until somebody undoes it. Holders keep what they have, requests wait their
- * turn, and a try is refused. Not even force goes past a drain: whoever may force may undo it, and then everybody sees that.
+ * Draining a semaphore: nothing new is granted until the drain is undone. Holders keep what they have, requests wait their
+ * turn, and a try is refused. Not even force gets past a drain: an administrator who may force may also undo the drain, which
+ * leaves an event.
  *
  *     drain ──▶ requests wait, holders leave one by one ──▶ nothing is held: change what the slots stand for ──▶ undrain
  */
@@ -28,14 +29,14 @@ export type DrainCommand =
 
 export type DrainOutcome =
   | { readonly kind: 'drained'; readonly drain: Drain }
-  /** Somebody had drained it already: that drain stays. */
+  /** It was drained already: the first drain stays. */
   | { readonly kind: 'already-drained'; readonly drain: Drain }
   | { readonly kind: 'undrained'; readonly drain: Drain }
   | { readonly kind: 'not-drained' }
-  /** Another one than was named. */
+  /** The current drain is not the one that was named. */
   | { readonly kind: 'another-drain'; readonly drain: Drain };
 
-/** `drained by ops (new database): …`, for those who cannot have slots. */
+/** `drained by ops (new database): …`, for requests that get no slots. */
 export function drainTold({ by, reason }: Drain): string {
   return `drained by ${by} (${reason}): nothing new is granted until that is undone`;
 }

@@ -2,15 +2,15 @@
 
 export {
   allows,
-  fitsPattern,
   isExpired,
+  LONGEST_TOKEN_NAME,
   mayActFor,
   type Role,
   ROLES,
   type TokenEntry,
+  tokenHolder,
   tokenProblem,
 } from './access/index.ts';
-export { UNUSED } from './capacity.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -92,7 +92,6 @@ export {
   renewWithinMs,
   type Settings,
   settingsProblem,
-  shorter,
   TICKET_MS,
   wasCollected,
 } from './settings.ts';
@@ -128,6 +127,7 @@ export {
   type Json,
   type Moment,
   NONE,
+  type Origin,
   type Request,
   type Step,
   type Token,
@@ -206,7 +206,9 @@ export {
   currentPhase,
   type Driver,
   canBeDriven,
+  type ExpectedPipeline,
   hasEnded,
+  isAsExpected,
   type PhaseRecord,
   PIPELINE_STATES,
   type PipelineRecord,
@@ -260,16 +262,7 @@ export {
 } from './members/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Wish, faultOf, grantFault } from './fault.ts';
-export {
-  type Cycle,
-  formsOf,
-  nextInLine,
-  type Passed,
-  passing,
-  PATIENCE,
-  type Waiting,
-  type WaitsFor,
-} from './queue.ts';
+export { type Cycle, formsOf, nextInLine, type Passed, passing, type Waiting, type WaitsFor } from './queue.ts';
 export { type Drain, type DrainOutcome, drainTold, withDrain } from './drain.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
@@ -349,7 +342,6 @@ export {
 export {
   acquireTogether,
   type Grant,
-  isGrant,
   type LockAcquire,
   type NamedStep,
   type Part,
@@ -387,7 +379,6 @@ export {
   nextCheckpoint,
   nextEntry,
   type NextEntry,
-  NO_ENTRY,
   proofOf,
   proofProblem,
   type Proving,

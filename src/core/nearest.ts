@@ -11,9 +11,12 @@ export function nearest(word: string, words: readonly string[]): string | undefi
   return best?.one;
 }
 
-/** How many letters have to be added, taken away or changed to make the one into the other; just more than `most` if more. */
+/**
+ * How many letters have to be added, removed or changed to turn one word into the other; any number above `most` if there are
+ * more.
+ */
 export function distance(from: string, to: string, most: number): number {
-  // The comparison takes too long for a long text where a word belongs.
+  // A long text is not a misspelt word, and comparing it would take too long.
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let row = Array.from({ length: to.length + 1 }, (_, place) => place);
   for (const [place, letter] of [...from].entries()) {

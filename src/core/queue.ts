@@ -1,6 +1,6 @@
 /**
- * Who is next. Requests wait in order of arrival; a higher priority goes first, but the one that has
- * waited longest is passed at most `PATIENCE` times in a row, so that nobody starves.
+ * Who is next. Requests wait in order of arrival; a higher priority goes first, but the longest waiter is passed at most
+ * `PATIENCE` times in a row, so that nobody starves.
  *
  *     arrival  →  a(0)  b(0)  c(5)  d(5)      grants: c  d …  and after eight that passed a: a
  *
@@ -45,7 +45,7 @@ export interface Passed {
 
 export const PATIENCE = 8;
 
-/** The place in `waiting` of the one to be served next; -1 if nobody waits. */
+/** The place in `waiting` of the request that is served next; -1 if nobody waits. */
 export function nextInLine(waiting: readonly Waiting[], passed: Passed | null): number {
   if (waiting.length === 0) return -1;
   const patient = isPatient(waiting, passed);
@@ -58,7 +58,7 @@ export function nextInLine(waiting: readonly Waiting[], passed: Passed | null): 
   return next;
 }
 
-/** Whether one that arrives now would be served before all who wait already. */
+/** Whether a request that arrives now would be served before all waiters. */
 export function goesAhead(newcomer: Waiting, waiting: readonly Waiting[], passed: Passed | null): boolean {
   if (waiting.length === 0) return true;
   const next = waiting[nextInLine(waiting, passed)] as Waiting;
@@ -69,14 +69,14 @@ function isPatient(waiting: readonly Waiting[], passed: Passed | null): boolean 
   return passed === null || passed.id !== waiting[0]?.id || passed.times < PATIENCE;
 }
 
-/** What is remembered of being passed once the one at `place` is served. */
+/** How often the longest waiter was passed, once the request at `place` is served. */
 export function passing(waiting: readonly Waiting[], place: number, passed: Passed | null): Passed | null {
   const oldest = waiting[0];
   if (oldest === undefined || place === 0) return null;
   return { id: oldest.id, times: passed?.id === oldest.id ? passed.times + 1 : 1 };
 }
 
-/** How many would be served before one that arrives now with this priority, plus one. */
+/** The position of a request that arrives now with this priority, counted from 1. */
 export function placeFor(waiting: readonly Waiting[], priority: number, passed: Passed | null): number {
   let place = 1;
   for (let ahead = 0; ahead < waiting.length; ahead++) {

@@ -40,7 +40,7 @@ export function tooLarge(others: readonly Hold[], one: Sized): TooLarge | undefi
   return bytes <= LARGEST_RECORD_BYTES ? undefined : { kind: 'too-large', bytes, most: LARGEST_RECORD_BYTES };
 }
 
-/** The names, numbers and signs of a hold, besides what is counted. */
+/** The bytes of a hold in the record without the parts that are counted one by one. */
 const OVERHEAD = 130;
 /** Slot numbers are also in the event of the grant, and in the letter to its holder. */
 const TIMES_TOLD = 3;
@@ -73,7 +73,7 @@ function textBytes(one: Sized): number {
   return bytes;
 }
 
-/** A character is three bytes at most for each unit of its text: for nearly every record that is all there is to know. */
+/** Each unit of a text takes three bytes at most: for nearly every record this bound is enough. */
 function surelyFits(others: readonly Hold[], one: Sized): boolean {
   let most = mostBytes(one);
   for (let i = 0; i < others.length && most <= LARGEST_RECORD_BYTES; i++) most += mostBytes(others[i] as Hold);

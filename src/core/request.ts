@@ -32,7 +32,7 @@ export interface Asked {
   readonly within?: unknown;
 }
 
-/** What is wrong with a request, where, and what is accepted; undefined if nothing is. What is required may not lack. */
+/** What is wrong with a request, where, and what is accepted; undefined if nothing is. Required fields must be present. */
 export function requestProblem(asked: Asked, required: readonly (keyof Asked)[] = []): string | undefined {
   return firstProblem(checks, ([field, check]) => {
     const value = asked[field];

@@ -10,7 +10,7 @@ import type { Limits, Settings } from './settings.ts';
 
 /** What the records of locks and semaphores have in common. */
 export interface HoldRecord<H extends Hold = Hold> {
-  /** 2 if the record says something that version 1 does not know and must not pass over. */
+  /** 2 if the record has something that version 1 does not know and must not ignore. */
   readonly v: 1 | 2;
   /** The last token given out; outlives its hold. */
   readonly token: Token;
@@ -78,6 +78,8 @@ export type HoldCommand<H extends Hold> =
 
 export interface Configure extends Settings {
   readonly kind: 'configure';
+  /** Who; for the witness. */
+  readonly holder?: string;
 }
 
 /** The outcomes that locks and semaphores share; each has more of its own. */

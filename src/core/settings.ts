@@ -34,8 +34,8 @@ export const DETACHED_TTL_MS = 60_000;
 export const TICKET_MS = 60_000;
 
 /**
- * Whether a detached grant was handed out. That binds it by its longest time, if it has one; else only the time of its lease
- * tells, which is that of its ticket until then, and says nothing if both are the same.
+ * Whether a detached grant was handed out. Handing it out sets its time limit, if it has one. Otherwise only the time of its
+ * lease shows it: until then the lease has the time of the ticket, which says nothing if both times are the same.
  */
 export function wasCollected({ limit, maxHoldMs, ttlMs = DETACHED_TTL_MS }: Hold, leaseMs: number): boolean {
   return limit !== undefined || (maxHoldMs === undefined && isAbout(leaseMs, ttlMs));
@@ -82,7 +82,7 @@ export function shorter(one: number | undefined, other: number | undefined): num
   return one === undefined ? other : other === undefined ? one : Math.min(one, other);
 }
 
-/** The hold with what was asked along with it, as far as the resource allows it. */
+/** The hold with the terms that its request asked for, as far as the resource allows them. */
 export function describedBy<H extends Hold>(request: Request, hold: H, limits: Limits | undefined): H {
   const { reason, metadata, detached, from } = request;
   const maxHoldMs = shorter(request.maxHoldMs, limits?.maxHoldMs);

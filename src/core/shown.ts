@@ -1,6 +1,6 @@
 import { redacted } from './redacted.ts';
 
-/** An error message shows the offending value; a huge one would hide the message itself, and a password is nobody's. */
+/** An error message shows the offending value; a huge value would hide the message itself, and a password must not be shown. */
 export function shown(value: unknown): string {
   const text = typeof value === 'string' ? JSON.stringify(redacted(value)) : redacted(describe(value));
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;

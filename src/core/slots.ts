@@ -71,7 +71,7 @@ interface Slotted {
   readonly slots: Slots;
 }
 
-/** The slots of a hold of this weight: those that the holder has already, and the lowest that `others` leave free. */
+/** The slots of a hold of this weight: the ones that the holder has already, and the lowest that `others` leave free. */
 export function slotsFor(
   { weight }: { readonly weight: number },
   own: Slotted | undefined,
@@ -120,7 +120,7 @@ function isSlot(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** Holders that came one after another have their slots in order already: then there is next to nothing to sort. */
+/** Slots of holders that came one after another are in order already, so there is almost nothing to sort. */
 function inOrder(taken: readonly Slots[]): readonly (readonly [number, number])[] {
   const runs: (readonly [number, number])[] = [];
   for (const slots of taken) for (const run of slots) runs.push(typeof run === 'number' ? [run, run] : run);

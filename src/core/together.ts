@@ -4,7 +4,7 @@
  *     parts ──▶ each tried by itself, without waiting ──▶ all granted: their steps, in order of their names
  *                                                    └──▶ one refused: nothing but the refusals
  *
- * A request that held a part while waiting for the rest could be part of a deadlock; this one never does.
+ * A request that held a part while waiting for the rest could be part of a deadlock; this request never does.
  */
 import { type Lock, type LockCommand, type LockOutcome, type LockStep, lockTransition } from './lock.ts';
 import type { Event, Moment } from './machine.ts';

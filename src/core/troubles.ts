@@ -1,4 +1,4 @@
-/** What is wrong with the store itself, in the words of every board: keys that cannot be read, and what the witness warns of. */
+/** What is wrong with the store itself, as every board shows it: keys that cannot be read, and what the witness warns of. */
 
 /** What the witness warns of. */
 export interface WitnessWarnings {

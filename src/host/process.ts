@@ -1,6 +1,6 @@
 /**
  * Which process is meant, for certain. A pid alone lies: it is used again, and means something else in another
- * namespace. So it is told together with the start time, the boot, and the namespaces of pids and of time (which shifts
+ * namespace. So it is stored together with the start time, the boot, and the namespaces of pids and of time (which shifts
  * start times); and it is only ever used to find a process dead sooner: nothing is kept alive because a pid exists.
  *
  * Only Linux tells all of this. Elsewhere a process has no identity, and leases alone decide.

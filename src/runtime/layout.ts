@@ -16,7 +16,7 @@
  *                                           lease, since the child may outlive its parent
  *     witness.setting                       whether the witness of this store is on: see `write/witness.ts`
  *     witness/<kind>/<name>/<seq>           entry of the witness: one write of the resource
- *     witness.head/<kind>/<name>            the last entry of a resource that has no document, which else names it
+ *     witness.head/<kind>/<name>            the last entry of a resource without a document; otherwise the document names it
  *     witness.trimmed/<kind>/<name>         the last entry that was trimmed
  *     witness.checkpoint/<seq>              checkpoint: the heads of all chains
  *     witness.sealed                        number, hash and time of the newest checkpoint
@@ -188,7 +188,7 @@ export interface RecordDocument<R> {
   readonly events: readonly Event[];
   /** The process that wrote it. */
   readonly by?: string;
-  /** The marks of the last marked commands: see `write/marks.ts`. */
+  /** The marks of the last marked commands: see `Snapshot.marks` in `write/snapshot.ts`. */
   readonly marks?: readonly string[];
   /** The last entry of the witness: the one of the write that made it. */
   readonly head?: Head;

@@ -11,10 +11,10 @@ import type { Occurrence, StepFields, Trace, Tracer } from './tracer.ts';
 /** From the most to the least that is logged. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** How much is logged: what is less important than this is left out. */
+/** How much is logged: nothing less important than this. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** What a line says besides its message. */
+/** The fields of a line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Where lines go. A logger of pino is one; so is anything else that has these methods. */
@@ -90,7 +90,7 @@ const MESSAGES: Readonly<Record<Occurrence, readonly [level: keyof Log, message:
   'transaction-failed': ['warn', 'the store did not carry out a transaction'],
 };
 
-/** What goes wrong with a step of these kinds, a person may want to know. A refused acquire is an answer. */
+/** A person may want to know if one of these steps fails. A refused acquire is not a failure but an answer. */
 const MATTERS = ['hold', 'task', 'phase'];
 
 /** Enters each step when it ends, with the time that it took. */

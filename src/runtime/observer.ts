@@ -14,6 +14,6 @@ export interface RuntimeObserver {
   leasesEnded?(): void;
   /** A session of this process has ended. */
   sessionEnded?(session: Session): void;
-  /** Called now and then, in case news was missed. */
+  /** Called now and then, in case an event was missed. */
   backstop?(): void;
 }

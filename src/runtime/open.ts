@@ -97,8 +97,8 @@ const OPTIONS = {
 
 /**
  * `file:DIRECTORY` is shared by all processes of this machine, `etcd://HOST:PORT` by all that reach that etcd; `memory:`
- * is a store of its own; `memory:NAME` is shared by all in this process who open the same name. Without any:
- * `SIGNALBOX_URL`, or the place that all here share.
+ * is a store of its own; `memory:NAME` is shared by all in this process that open the same name. Without a URL:
+ * `SIGNALBOX_URL`, or the store of this repository or user.
  */
 export async function open(urlOrStore?: string | Store, options: OpenOptions = {}): Promise<Signalbox> {
   refuseWrongValues(options, OPTIONS);
@@ -138,7 +138,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  // A process that demands a setting fails here if the store has the other one.
+  // Fails here if the caller demands one setting of the witness and the store has the other.
   if (demanded !== undefined) {
     await runtime.witness.known().catch(async (error: unknown) => {
       await bounded.close().catch(() => undefined);

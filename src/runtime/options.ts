@@ -3,25 +3,20 @@ import { nameProblem, requestProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { STRATEGIES, type Strategy } from '../core/strategy.ts';
 
-const REQUEST = [
-  'holder',
-  'priority',
-  'reason',
-  'metadata',
-  'maxHoldMs',
-  'strategy',
-  'mode',
-  'weight',
-  'ttlMs',
-  'ticketMs',
-  'pid',
-  'within',
-];
 const WAIT = ['waitMs', 'signal', 'onWaiting'];
+/** Of a request for several resources at once: the rest is said of each of them, or cannot be had for several. */
+const TOGETHER = ['holder', 'priority', 'reason', 'metadata', 'within', ...WAIT];
+const SINGLE = [...TOGETHER, 'maxHoldMs', 'strategy'];
+const KNOWN = {
+  together: TOGETHER,
+  lock: [...SINGLE, 'mode'],
+  semaphore: [...SINGLE, 'weight'],
+  detached: [...SINGLE, 'mode', 'weight', 'ttlMs', 'ticketMs', 'pid'],
+} as const;
 
-/** What is wrong with the options of a request; undefined if nothing is. */
-export function optionsProblem(options: unknown): string | undefined {
-  const shape = shapeProblem(options, [...REQUEST, ...WAIT]);
+/** What is wrong with the options of such a request; undefined if nothing is. */
+export function optionsProblem(options: unknown, kind: keyof typeof KNOWN): string | undefined {
+  const shape = shapeProblem(options, KNOWN[kind]);
   if (shape !== undefined) return shape;
   const { strategy, reason, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
   if (strategy !== undefined && !STRATEGIES.includes(strategy as Strategy)) {
@@ -90,6 +85,12 @@ export const wholeNumberFromZero: Accepted = {
   words: 'a whole number of at least 0',
   fits: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 };
+
+/** Who does something; for the witness and for people. */
+export interface Doer {
+  /** Its name; this process, if not given. */
+  readonly by?: string;
+}
 
 /** Accepts one of a few words, and refuses anything else. */
 export function oneOf(words: readonly unknown[]): Accepted {

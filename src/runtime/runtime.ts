@@ -21,7 +21,7 @@ import type { WriterHost } from './write/writer-host.ts';
 import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
 import type { RuntimeObserver } from './observer.ts';
 import { Presence } from './session/presence.ts';
-import { type LetterRecipient, readLetter } from './session/mailbox.ts';
+import { type LetterRecipient, readLetter } from './write/letters.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
 import { Waiters } from './holds/waiters.ts';
 
@@ -42,7 +42,7 @@ export interface RuntimeOptions {
 
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
-/** How many processes of one machine look for what was missed, in a time in which each of them would if it were alone. */
+/** How many processes of one machine look for missed answers per interval; alone, each of them would. */
 const BACKSTOPS = 4;
 /** The average time between two turns. */
 const BETWEEN_SETTLES_MS = 20;
@@ -193,7 +193,10 @@ export class Runtime implements WriterHost {
     for (const observer of this.#observers) observer.waitChanged?.();
   }
 
-  /** Back-stops are for all: on one machine, where letters do not get lost, the processes take turns, chosen by chance. */
+  /**
+   * Whether this process looks for missed answers this time. On one machine, where letters do not get lost, the processes take
+   * turns by chance.
+   */
   isOurTurn(): boolean {
     return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < BACKSTOPS;
   }

@@ -15,7 +15,6 @@ import {
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
-import type { WaitOptions } from './holds/acquisition.ts';
 import { OnceKeys } from './access/once.ts';
 import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
@@ -32,7 +31,7 @@ import { iterated } from './subscriber-iterator.ts';
 import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
-import { LeftBehind } from './guards/left-behind.ts';
+import { StaleHolds } from './guards/stale-holds.ts';
 import { ensureSlots } from './holds/ensure.ts';
 import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
 import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
@@ -46,7 +45,7 @@ import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
 import { runUnder } from './holds/run-under.ts';
-import { type DetachedHold, type RequestOptions, settingsIn } from './holds/terms.ts';
+import { type DetachedHold, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
@@ -143,11 +142,11 @@ export class Signalbox implements AsyncDisposable {
     const memberships = new OwnMemberships();
     this.members = new Members(runtime, this.#feed, memberships, this.#lead);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
-    const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
+    const staleHolds = new StaleHolds(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
     this.#denials = new DenialCounts(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind, memberships, this.#denials);
-    this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
+    runtime.observedBy(this.#events, deadlocks, staleHolds, memberships, this.#denials);
+    this.#executor = new Executor(runtime, this.#events, staleHolds, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
       lock: (name) => this.lock(name),
@@ -276,7 +275,7 @@ export class Signalbox implements AsyncDisposable {
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** For the command line: the events since `at` that the store still has, then those that happen; or a part of them. */
+  /** For the command line: the events since `at` that the store still has, then new ones; or a part of them. */
   async eventsSince(
     pattern: EventPattern,
     at: number,
@@ -295,7 +294,7 @@ export class Signalbox implements AsyncDisposable {
     return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** Runs maintenance now, which else runs every 30 s: warns about stale holds, frees them, deletes what is not needed. */
+  /** Runs maintenance now, not at its next turn (every 30 s): warns about stale holds, frees them, deletes what is not needed. */
   async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();
@@ -379,7 +378,7 @@ export class Signalbox implements AsyncDisposable {
       return hold;
     },
     shown: (kept) => (kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold)),
-    acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
+    acquire: (want, options) => {
       if ('lock' in want) {
         return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });
       }

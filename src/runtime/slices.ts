@@ -1,5 +1,5 @@
 /**
- * Cuts long work into slices, so that the event loop belongs to nobody for long: a heartbeat that waits for a sweep over a
+ * Cuts long work into slices, so that nothing blocks the event loop for long: a heartbeat that waits for a sweep over a
  * million records would come too late. A store in memory answers at once, so an `await` alone lets nothing else run.
  *
  *     const slices = new Slices(runtime);
@@ -11,7 +11,7 @@
 import type { Clock, Timer } from '../clock.ts';
 import type { Steps } from '../core/index.ts';
 
-/** After so long, or so many steps where no clock runs, everything else on the event loop gets its turn. */
+/** After this time, or this many steps where no clock runs, everything else on the event loop gets its turn. */
 const SLICE_MS = 4;
 const SLICE_STEPS = 250;
 

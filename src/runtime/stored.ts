@@ -1,6 +1,6 @@
 /**
  * Checks what is read from the store. Another program, or a newer signalbox, may have written under our keys. A reader of one
- * key throws `corrupt` and names the key; a reader of many keys skips those that it cannot read, and names them.
+ * key throws `corrupt` and names the key; a reader of many keys skips the ones that it cannot read, and names them.
  */
 import { isSlots, requestProblem, shown, isRecord as isObject } from '../core/index.ts';
 import { Failure } from '../failure.ts';

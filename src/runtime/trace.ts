@@ -3,7 +3,7 @@
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
 const LONGEST = 200;
 
-/** `given` may be a trace id, or a whole `traceparent`. A variable that says nothing usable is passed over. */
+/** `given` may be a trace id, or a whole `traceparent`. A variable without a usable value is ignored. */
 export function traceFrom(
   given: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,

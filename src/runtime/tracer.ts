@@ -1,6 +1,6 @@
 /**
- * The port for those who want to hear of single steps as they happen: OpenTelemetry and the log listen here. Nobody listens by
- * default, and then a step costs one comparison.
+ * Reports single steps as they happen: OpenTelemetry and the log listen here. By default nobody does, and a step costs one
+ * comparison.
  */
 
 /** The steps with a beginning and an end; `task` is the work on a task, from its claim to its end. */
@@ -35,7 +35,7 @@ export interface Tracer {
   measured?(what: Measured, ms: number, kind?: string): void;
 }
 
-/** All of them hear of everything, in the order given. One that throws does not get in the way of the step. */
+/** Calls each tracer for everything, in the order given. A tracer that throws does not disturb the step. */
 export function tracerOf(tracers: readonly Tracer[]): Tracer | undefined {
   if (tracers.length === 0) return undefined;
   const each = (tell: (tracer: Tracer) => void): void =>

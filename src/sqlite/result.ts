@@ -1,7 +1,7 @@
 import { betterSqlite3Result } from './better-sqlite3.ts';
 import { nodeSqliteResult } from './node-sqlite.ts';
 
-/** SQLite's result code by its name (`SQLITE_BUSY`), whichever driver told it; undefined for any other error. */
+/** SQLite's result code by its name (`SQLITE_BUSY`), from either driver; undefined for any other error. */
 export function sqliteResult(error: unknown): string | undefined {
   return error instanceof Error ? (betterSqlite3Result(error) ?? nodeSqliteResult(error)) : undefined;
 }

@@ -276,7 +276,7 @@ export function prefixed(prefix: string): { readonly key: string; readonly end: 
   return { key: prefix, end: afterPrefix(prefix) };
 }
 
-/** The first key after all those that begin with `prefix`, which ends in an ASCII character. */
+/** The first key after all keys that begin with `prefix`, which ends in an ASCII character. */
 export function afterPrefix(prefix: string): string {
   const last = prefix.length - 1;
   return prefix.slice(0, last) + String.fromCharCode(prefix.charCodeAt(last) + 1);

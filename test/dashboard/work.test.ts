@@ -73,6 +73,10 @@ describe.skipIf(!hasBrowser)('tasks', () => {
     await column(page, 'Ready').getByText('priority 5').waitFor();
     const token = await claim('build', 'agent:1');
     await column(page, 'Running').getByText('agent:1').waitFor();
+    await page.goto(`${site.url}/#/tasks/build`);
+    await page.getByText('Running for', { exact: true }).waitFor();
+    expect(await page.getByText('Took', { exact: true }).count()).toBe(0);
+    await page.goto(`${site.url}/#/tasks`);
     await site.ask('POST', '/v1/tasks/build/complete', { token, result: { image: 'app:7' } });
     await column(page, 'Done').getByRole('link', { name: 'build' }).waitFor();
     await column(page, 'Ready').getByRole('link', { name: 'deploy' }).waitFor();

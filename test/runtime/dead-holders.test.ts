@@ -7,8 +7,7 @@ import {
   lockTransition,
   type Moment,
 } from '../../src/core/index.ts';
-import { decide } from '../../src/runtime/write/decide.ts';
-import type { Decision } from '../../src/runtime/write/decision.ts';
+import { decide, type Decision } from '../../src/runtime/write/decision.ts';
 import { lockMachine } from '../../src/runtime/write/machines.ts';
 import { BackgroundCommand } from '../../src/runtime/write/pending-command.ts';
 

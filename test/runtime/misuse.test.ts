@@ -12,6 +12,26 @@ describe('what makes no sense is told, with what is accepted, and never taken fo
       (box) => box.lock('a').acquire({ timeout: 50 }),
       /"timeout" is not an option; there are .*waitMs/,
     ],
+    [
+      'a weight of a lock',
+      (box) => box.lock('a').acquire({ weight: 2 }),
+      /"weight" is not an option; there are .*mode/,
+    ],
+    [
+      'a mode of a semaphore',
+      (box) => box.semaphore('a', { capacity: 1 }).acquire({ mode: 'shared' }),
+      /"mode" is not an option; there are .*weight/,
+    ],
+    [
+      'a time to live of a hold that is kept alive anyway',
+      (box) => box.lock('a').acquire({ ttlMs: 5000 }),
+      /"ttlMs" is not an option/,
+    ],
+    [
+      'a longest time for several at once',
+      (box) => box.acquireAll([{ lock: 'a' }], { maxHoldMs: 5000 }),
+      /"maxHoldMs" is not an option; there are .*onWaiting/,
+    ],
     ['options that are none', (box) => box.lock('a').acquire('worker:1'), /the options are "worker:1", not an object/],
     ['no options at all', (box) => box.lock('a').acquire(null), /the options are null, not an object/],
     ['a signal that is none', (box) => box.lock('a').acquire({ signal: {} }), /signal is \{\}, not an AbortSignal/],

@@ -189,7 +189,7 @@ const mutants: readonly Mutant[] = [
  */
 const unseen: readonly Mutant[] = [
   {
-    name: 'whoever gives up while another process asks on its behalf keeps what it does not know of',
+    name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
     shownBy: 151,
     workload: 'slots',
     file: 'runtime/write/delegation.ts',

@@ -54,6 +54,7 @@ const REAL = new Set([
   'adapters',
   'issues',
   'commandTimeoutMs',
+  'graceMs',
   'hurrying',
   'onOutput',
   'own',
@@ -129,14 +130,29 @@ async function optionsOf(call: (nonsense: never) => Promise<unknown>): Promise<r
 
 const WAYS: readonly [readonly string[], (box: Signalbox, nonsense: never) => Promise<unknown>][] = [
   [
-    ['Lock.acquire', 'Lock.tryAcquire', 'Lock.run', 'Lock.acquireDetached', 'Lock.askDetached', 'Semaphore.acquire'],
-    (box, given) => box.lock('a').acquire(given),
+    ['Lock.acquireDetached', 'Lock.askDetached', 'Semaphore.acquireDetached', 'Semaphore.askDetached'],
+    (box, given) => box.lock('a').acquireDetached(given),
+  ],
+  [['Lock.acquire', 'Lock.tryAcquire', 'Lock.run'], (box, given) => box.lock('a').acquire(given)],
+  [
+    ['Semaphore.acquire', 'Semaphore.tryAcquire', 'Semaphore.run'],
+    (box, given) => box.semaphore('a', { capacity: 1 }).acquire(given),
   ],
   [['Tasks.claim', 'Tasks.claimNext'], (box, given) => box.tasks.claimNext(given)],
   [['Tasks.claimDetached', 'Tasks.claimNextDetached'], (box, given) => box.tasks.claimNextDetached(given)],
   [['Tasks.list'], (box, given) => box.tasks.list(given)],
   [['Pipelines.resume'], (box, given) => box.pipelines.resume('a', given)],
   [['Pipelines.cancel'], (box, given) => box.pipelines.cancel('a', given)],
+  [
+    ['Pipelines.run', 'Pipelines.start'],
+    (box, given) => box.pipelines.start({ name: 'a', phases: [{ name: 'a', run: 'a' }] }, given),
+  ],
+  [['Signalbox.acquireAll'], (box, given) => box.acquireAll([{ lock: 'a' }], given)],
+  [['Signalbox.survey'], (box, given) => box.survey(given)],
+  [['Tasks.publish'], (box, given) => box.tasks.publish('a', {}, given)],
+  [['Members.join'], (box, given) => box.members.join('a', {}, given)],
+  [['Guards.check'], (box, given) => box.guards.check([], given)],
+  [['Guards.watch'], async (box, given) => box.guards.watch([], given)],
 ];
 
 describe('the simulated users, between them', () => {

@@ -15,6 +15,7 @@ import {
   plain,
   type WitnessedCommand,
 } from '../../src/core/witness/index.ts';
+import { escapeOf } from '../../src/core/witness/canonical.ts';
 import { sha256 } from '../../src/host/index.ts';
 
 const text = fc.string({ unit: 'binary', maxLength: 12 });
@@ -116,6 +117,8 @@ describe('an entry', () => {
           const back = JSON.parse(text) as typeof entry;
           expect(entryProblem(back)).toBeUndefined();
           expect(entryHash(back, sha256)).toBe(entry.hash);
+          for (const line of [text, JSON.stringify(back, undefined, '\t')])
+            expect(entryHash(back, sha256, escapeOf(line))).toBe(entry.hash);
         },
       ),
     );

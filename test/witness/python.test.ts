@@ -11,6 +11,7 @@ import {
   endLine,
   entryLine,
   headerLine,
+  nextCheckpoint,
   nextEntry,
   Verifier,
 } from '../../src/core/witness/index.ts';
@@ -105,6 +106,20 @@ describe('the verifier in Python', () => {
     expect({ status, stdout }).toEqual({
       status: 65,
       stdout: 'bad record: checkpoint 3 is not the one that was anchored\n',
+    });
+  });
+
+  it('finds, as ours does, a checkpoint whose tree is another than that of the entries: a proof could rest on it', () => {
+    const [first] = history.checkpoints;
+    const heads = (first?.heads ?? []).map((head, i) => (i === 2 ? { ...head, tree: sha256('another') } : head));
+    const lines = exported({ ...history, checkpoints: [nextCheckpoint(undefined, heads, 5, sha256)] });
+    const verifier = new Verifier({ digest: sha256 });
+    for (const line of lines) verifier.line(line);
+    const { resource, seq } = heads[2] ?? {};
+    expect(verifier.finish().finding).toMatchObject({ kind: 'not-covered', checkpoint: 1, resource });
+    expect(verified(lines)).toMatchObject({
+      status: 65,
+      stdout: `bad record: ${resource} ${seq} is not what a checkpoint says\n`,
     });
   });
 

@@ -1,6 +1,6 @@
 /**
- * Finds the client that a process works for: the coding agent that started it, or the shell in which a person did. Clients start
- * hooks and MCP servers through others, which count for nothing:
+ * Finds the client that a process works for: the coding agent that started it, or the shell in which a person did. Clients
+ * start hooks and MCP servers through other programs, which do not count:
  *
  *     tmux ─▶ claude ─▶ sh -c … ─▶ signalbox agents hook
  *                └────▶ npm exec ─▶ sh -c … ─▶ signalbox mcp

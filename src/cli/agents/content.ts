@@ -33,7 +33,7 @@ client has the MCP server \`signalbox\`, use its tools. In a shell you need five
 | keep it for longer | \`${command} lock renew staging --token TOKEN\` (\`lock acquire\` printed the token) |
 | give it back | \`${command} lock release staging\` |
 
-- A lock needs no setup: to name it is enough. \`${lock}\` is the lock for merges and pushes to main; all agents have to use the same names.
+- A lock needs no setup: just name it. \`${lock}\` is the lock for merges and pushes to main; all agents have to use the same names.
 - Exit code 75: it is not your turn yet. The message names the holder and a ticket. Within 60 s, run the same command again
   with that ticket (\`--ticket TICKET\`): you keep your place in line. Do other work in between only if it is short.
 - Exit code 76 or 77: you do not hold it any more. Stop, and look at what happened in between before you go on.

@@ -11,7 +11,7 @@ import { outerHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { tieIn } from '../../runtime/layout.ts';
 import { storeFile } from '../../store/embedded/index.ts';
-import { openToLook } from '../looking.ts';
+import { openToLook } from '../read-only.ts';
 import { print } from '../output.ts';
 import { isServerUrl } from '../remote/url.ts';
 import { clientOf, clientOfNamed } from './client-process.ts';
@@ -157,7 +157,7 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
       ...semaphores.map((semaphore) => ({ ...semaphore, of: box.semaphore(semaphore.name) })),
     ];
     for (const { holds, waiting, of } of all) {
-      // A server does not tell tickets; one that nobody asks for leaves the line by itself.
+      // A server does not list tickets; a ticket that nobody collects leaves the line by itself.
       const tickets = isServerUrl(url) ? [] : waiting.filter(({ holder }) => holder === own);
       for (const { id, holder } of tickets) await of.withdraw({ ticket: id, holder });
       for (const { holder, token, isAttached } of holds) {

@@ -86,7 +86,7 @@ function valueWords(source: Source): string {
   return source.from === 'semaphores' ? " -a '(__signalbox_names sem)'" : '';
 }
 
-/** In fish a backslash in single quotes quotes, which it does not in the others. */
+/** In fish a backslash escapes inside single quotes; in the other shells it does not. */
 function quotedInFish(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

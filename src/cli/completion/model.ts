@@ -81,7 +81,7 @@ function argumentOf(command: Command, at: string): Source {
   return { from: at.startsWith('/lock') ? 'locks' : 'semaphores' };
 }
 
-/** All flags that take a value, whichever command has them: the word after them is no command. */
+/** All flags that take a value, of all commands: the word after such a flag is not a command. */
 export function valueFlags(nodes: readonly Node[]): ReadonlyMap<string, Source> {
   const found = nodes.flatMap(({ options }) =>
     options.flatMap(({ flags, value }) => (value === undefined ? [] : flags.map((flag) => [flag, value] as const))),

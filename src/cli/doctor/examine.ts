@@ -1,4 +1,4 @@
-/** Runs all checks in order. A failed check leaves out those that depend on it. */
+/** Runs all checks in order. If a check fails, the checks that depend on it are left out. */
 import type { Command } from 'commander';
 import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -8,7 +8,7 @@ import { isReadOnly } from '../../store/embedded/index.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
-import { isReadOnlyStore, openToLook } from '../looking.ts';
+import { isReadOnlyStore, openToLook } from '../read-only.ts';
 import { openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
 import { access, database, type DatabaseFacts, databaseFacts, fileSystem, sqliteAdvice } from './file-checks.ts';
@@ -103,7 +103,8 @@ function examineFile(directory: string, findings: Finding[], isRefused: boolean)
   try {
     const who = access(directory);
     findings.push(...(who === undefined ? [] : [who]), fileSystem(directory), disk(directory));
-    // A store that signalbox refuses to open must not be opened in another way; one that it cannot write, not for writing.
+    // A store that signalbox refuses to open must not be opened in another way, and a store that it cannot write must not be
+    // opened for writing.
     if (isRefused || isReadOnly(directory)) return undefined;
     const facts = databaseFacts(directory);
     if (facts !== undefined) findings.push(database(facts));

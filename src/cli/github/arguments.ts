@@ -44,7 +44,7 @@ export function addAsking(command: Command): Command {
         .default(ConflictStrategy.RETRY),
     )
     .option('--reason <text>', 'why, for --strategy force; shown on the issue')
-    .option('--queue', 'stand in line with the others that use the queue')
+    .option('--queue', 'wait in the queue with the other workers that use it')
     .option('--priority <p>', 'in the queue: high, medium, low, or a number from -100 to 100');
 }
 

@@ -17,7 +17,7 @@ interface FakeOptions {
 export function addFake(command: Command): void {
   command
     .description('serve a local GitHub until it is stopped; state is in memory')
-    .option('--port <n>', 'on the loopback; 0 for any free one', '0')
+    .option('--port <n>', 'the port on loopback; 0 for any free port', '0')
     .option('--socket <path>', 'a unix socket instead of a port, which gh can use (http_unix_socket)')
     .option('--repo <owner/name>', 'its one repository', 'local/repository')
     .option('--issues <n>', 'how many open issues it has', '10')

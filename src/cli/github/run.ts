@@ -24,7 +24,7 @@ export function addRun(command: Command): void {
     .usage('ISSUE --worker ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<issue>', 'its number', issueNumber)
     .argument('<command...>', 'what to run, with its arguments')
-    .option('--ttl <duration>', 'how long the lock outlives this process when it is not heard of', '5m')
+    .option('--ttl <duration>', 'how long the lock outlives this process if it vanishes', '5m')
     .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', 'term')
     .option('--grace <duration>', 'between TERM and KILL, and for processes the command leaves behind', '5s')
     .addHelpText(

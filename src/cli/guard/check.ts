@@ -2,13 +2,13 @@
 import type { Command } from 'commander';
 import type { Explanation, Guard } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { look } from '../looking.ts';
+import { look } from '../read-only.ts';
 import { type Paint, paintFor, print, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { readGuard } from './guard-file.ts';
 import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
-import { exitCodeOf, treeLines, verdictJson, verdictLines } from './told.ts';
+import { exitCodeOf, treeLines, verdictJson, verdictLines } from './verdict.ts';
 
 const CODES =
   'Exit code 0 if it passes, 1 if it does not, 69 if something could not be checked, 64 if it is malformed.';

@@ -14,7 +14,7 @@ import type { GlobalOptions } from '../program.ts';
 import { readGuard, UNNAMED } from './guard-file.ts';
 import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
-import { treeLines, verdictLines } from './told.ts';
+import { treeLines, verdictLines } from './verdict.ts';
 
 interface WaitFlags extends GuardFlags {
   readonly poll?: number;

@@ -30,7 +30,7 @@ export function addJoin(command: Command): void {
     .argument('<words...>', 'the id of the member, then -- and what to run')
     .option('--asset <id>', 'what the member owns (repeatable)', all, [])
     .option('--exclusive', 'no other member may own these assets')
-    .option('--metadata <json>', 'what others are to know of it', jsonArgument)
+    .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
     .option(
       '--grace <duration>',

@@ -29,12 +29,12 @@ Examples:
   signalbox pipeline drive --all
   signalbox pipeline drive --all --json | jq -r 'select(.type == "change") | "\\(.pipeline) \\(.state)"'
 
-It drives pipelines that were only started, whose driver died, was stopped or left them blocked, and those that come
-later. For a pipeline that another process drives it stands by. Several standing drivers may run at once: one of them
-gets each pipeline.
+It drives every pipeline without a driver, now and later: one that was only started, or whose driver died, was stopped
+or left it blocked. While another process drives a pipeline, it stands by. Several standing drivers may run at once:
+one of them gets each pipeline.
 
-It leaves alone what waits for a person (see pipeline list), what has phases that are functions of a program, and what
-was started in a directory that does not exist here; it says so. To keep a pipeline from going on: pipeline cancel ID.
+It leaves a pipeline alone, and says so, if it waits for a person (see pipeline list), if its phases are functions of
+a program, or if its directory does not exist here. To keep a pipeline from going on: pipeline cancel ID.
 
 Ctrl-C stops the running commands and leaves the pipelines to be resumed; a second Ctrl-C kills the commands.
 
@@ -75,7 +75,7 @@ async function driveAll(
       showOf(record.id).changed(record);
       if (canBeDriven(record)) return;
       showOf(record.id).over(record);
-      // The next word on it may come from another driver, much later.
+      // The next news of it may come from another driver, much later.
       shows.delete(record.id);
     },
     onOutput: (id, phase, text) => showOf(id).printed(phase, text),

@@ -151,11 +151,20 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
       return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
     }
     case 'not-reopened':
-      // Of a pipeline that has failed, the phase is the mistake.
+      // If the pipeline has failed, the phase was the mistake.
       return new CliExit(outcome.record.state === 'failed' ? EXIT.usage : EXIT.no, outcome.why, {
         outcome: 'not-reopened',
         pipeline: id,
       });
+    case 'moved-on':
+      return new CliExit(
+        EXIT.no,
+        `pipeline/${id}: nothing was done, because it has moved on: it is ${outcome.record.state}`,
+        {
+          outcome: 'moved-on',
+          pipeline: id,
+        },
+      );
     case 'missing':
       return noSuchPipeline(id);
   }

@@ -52,9 +52,9 @@ Examples:
   signalbox pipeline resume release-7 --from test   it has failed: begins again with the phase test
   signalbox pipeline resume release-7 --wait        stands by, in case its driver dies
 
-A phase that had begun is run again by itself only if it is marked idempotent. Otherwise nobody knows how far it came:
-look, then say --rerun or --skip. That answers the question that is open when you say it (or the one of --question),
-never one that comes up later: if it was answered meanwhile, nothing is done, with 1.
+A phase that had begun runs again by itself only if it is marked idempotent. Otherwise signalbox cannot know how far
+it came: look, then use --rerun or --skip. Either answers the question that is open now (or the one that --question
+names), never a later one: if it was answered meanwhile, nothing is done, and the exit code is 1.
 
 --from runs the named phase and all after it again; what earlier phases passed on is kept. If the driver was
 killed a moment ago, resume waits until its lease has ended, and says so.

@@ -1,4 +1,4 @@
-/** A server that is away while a command waits: it is asked again, its user hears of it, and in the end the wait is given up. */
+/** Handles a server that is away while a command waits: asks it again, tells the user, and gives up in the end. */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { printable, tell } from '../output.ts';

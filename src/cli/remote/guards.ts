@@ -22,7 +22,7 @@ export function remoteGuards(client: RemoteSignalbox, explain: Explain, clock: C
   };
 }
 
-/** A look that is under way when the time is over is still waited for, but not longer than this. */
+/** If a look is under way when the time is over, the command waits this much longer for it. */
 const ANSWER_MS = 3_000;
 
 function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {

@@ -7,6 +7,7 @@ import type { Condition, Explanation } from '../../core/index.ts';
 import { requiredInputs } from '../../core/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
+import { serverToken } from '../../runtime/location/server-token.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
@@ -15,7 +16,6 @@ import { tell } from '../output.ts';
 import { remoteGuards } from './guards.ts';
 import { eventsSince } from './past-events.ts';
 import { remotePipelines } from './pipelines.ts';
-import { serverToken } from './token.ts';
 import { notThroughServer } from './url.ts';
 
 /** A person waits: after this time the server counts as unreachable. */
@@ -62,7 +62,7 @@ function known<T extends object>(name: string, parts: T, url: string): T {
   });
 }
 
-/** Conditions about files, branches and sessions are about the machine that looks: here, the server's. */
+/** Conditions about files, branches and sessions concern the machine that checks them: here, the server. */
 async function explained(
   client: RemoteSignalbox,
   condition: Condition,
@@ -105,9 +105,10 @@ function remoteChildren(client: RemoteSignalbox): object {
   };
 }
 
-/** A server has no key: what it would sign, it could sign for anybody. */
+/** A server has no key: it could sign for anybody. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
+    isOn: witness.isOn.bind(witness),
     entries: witness.entries.bind(witness),
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),

@@ -20,7 +20,7 @@ export async function eventsSince(
   if (events.length >= MOST) tell(`signalbox: a server tells the last ${MOST} events; older ones are left out`);
   else if (!isWhole) listener.forgotten();
   for (const event of events) listener.told(event);
-  // Nothing that was told is told again: the two sources of events have an order of their own, and a place in each.
+  // Skips events that were delivered before. The two sources of events have separate orders, so each has its own place.
   const [ofTasks, ofRecords] = [events.filter(isOfTask), events.filter((event) => !isOfTask(event))];
   const since = `r${lastOf(ofRecords, revision)},t${lastOf(ofTasks, revision)}`;
   let isOpen = false;
@@ -38,7 +38,10 @@ function isOfTask({ type }: SignalboxEvent): boolean {
   return type.startsWith('task:');
 }
 
-/** The place of the last event: all of its revision were told. Without one, that of a look before the past was read. */
+/**
+ * The place of the last event: all events of its revision were delivered. Without an event, the place of a look before the past
+ * was read.
+ */
 function lastOf(events: readonly SignalboxEvent[], otherwise: number): string {
   const revisions = events.map(({ id = '' }) => Number(id.split('.')[0]));
   return String(revisions.length === 0 ? otherwise : Math.max(...revisions));

@@ -34,7 +34,7 @@ async function cancelled(
   try {
     await client.pipelines.cancel(id, { ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) });
   } catch (error) {
-    // What is over already, the command reports by the record.
+    // If it is over already, the command reports what the record says.
     if (refusedWith(error, 'no-such-thing', 'wrong-state').code === 'no-such-thing') return undefined;
   }
   return followed(client, id, (record) => hasEnded(record), signal, clock);
@@ -78,7 +78,7 @@ async function followed(
 ): Promise<ListedPipeline | undefined> {
   let wake = new AbortController();
   const away = new Away(AWAY_MS, clock);
-  // It only wakes: whatever it misses, or if it cannot be had now, a look finds.
+  // Events only wake the loop: if one is missed, or there are none, the next look still finds the change.
   const subscription = client.on('pipeline:*', () => wake.abort()).catch(() => undefined);
   try {
     for (;;) {

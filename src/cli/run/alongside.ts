@@ -20,7 +20,7 @@ export interface Alongside extends Releasable {
   abandon(): Promise<unknown>;
   /** What the messages call it: `issue #42`. */
   readonly what: string;
-  /** What the command gets in its environment, besides ours. */
+  /** What the command gets in its environment in addition to ours. */
   readonly environment: Readonly<Record<string, string>>;
   readonly isValid: boolean;
   /** Aborts when it is lost. */

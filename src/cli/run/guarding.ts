@@ -14,7 +14,7 @@ import { pause } from '../../clock.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { backoffMs } from '../../runtime/write/backoff.ts';
 import { adaptersFor, type GuardFlags } from '../guard/settings.ts';
-import { reasonsOf } from '../guard/told.ts';
+import { reasonsOf } from '../guard/verdict.ts';
 import { shown } from '../../failure.ts';
 import type { RunRequest } from './request.ts';
 import type { Voice } from './voice.ts';

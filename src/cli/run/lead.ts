@@ -1,4 +1,4 @@
-/** Leads: a run under the lock of the lead, again and again, until the command ends by itself. */
+/** Leads: repeats a run under the lock of the lead until the command ends by itself. */
 import { nameProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { randomHex } from '../../host/random.ts';

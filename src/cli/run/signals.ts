@@ -50,7 +50,7 @@ export class Signals {
   #phase: Phase = 'waiting';
   #passOn: (signal: NodeJS.Signals) => void = () => undefined;
   #left: NodeJS.Signals | undefined;
-  /** A signal that is meant to end the command has arrived, by whichever way it reaches the command. */
+  /** A signal that should end the command has arrived, no matter how it reaches the command. */
   wasInterrupted = false;
 
   constructor(sharesTerminal: boolean) {

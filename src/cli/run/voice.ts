@@ -25,13 +25,13 @@ const MOST_LINES = 4;
 /** Which waits are reported: `now-and-then` at first and every 30 s, `every-change` also in between. */
 export type Tells = 'now-and-then' | 'every-change' | 'never';
 
-/** What a log was told last about a wait, and when. */
+/** The last line about a wait in a log, and when it was printed. */
 export interface Told {
   readonly text: string;
   readonly atMs: number;
 }
 
-/** Whether a log gets a line about a wait; `text` is what would be said now. */
+/** Whether a log gets a line about a wait; `text` is the line that it would get. */
 export function isDue(told: Told | undefined, text: string, nowMs: number, tells: Tells): boolean {
   if (tells === 'never') return false;
   if (told === undefined || nowMs - told.atMs >= AGAIN_MS) return true;

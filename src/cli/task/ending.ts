@@ -1,4 +1,4 @@
-/** `signalbox task renew|release|complete|fail`: ends or renews a claim, named by its token or its holder. */
+/** `signalbox task renew|release|complete|fail`: ends or renews a claim that its token or its holder names. */
 import type { Command } from 'commander';
 import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
@@ -80,8 +80,8 @@ Examples:
   signalbox task release build-7 --token "$TOKEN"
   signalbox task release build-7 --force --reason 'worker:9 was switched off'
 
-Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it, or
-another one than --token says; --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
+Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it, or if another claim than that
+of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
     )
     .action(async (id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
       await withBox(command, async (box) => {

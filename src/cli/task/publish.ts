@@ -43,8 +43,8 @@ Examples:
   signalbox task publish upload --data - --retries 5 --backoff 10s < upload.json
   signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
 
-The options become part of the data. Exit code 1 if the id is taken: that task is not changed, whatever
-is different about this one. signalbox task forget ID makes the id free again.`,
+The options become part of the data. Exit code 1 if the id is taken: the existing task is not changed. signalbox task
+forget ID makes the id free again.`,
     )
     .action(async (id: string, flags: Flags) => {
       await withBox(command, async (box) => {
@@ -70,7 +70,7 @@ is different about this one. signalbox task forget ID makes the id free again.`,
     });
 }
 
-/** Data and options of the second publication are dropped, which has to be said: the first one may have other ones. */
+/** Says that the data and options of a second publication are dropped: those of the first may differ. */
 function exists(id: string, status: TaskStatus): CliExit {
   const next = status === 'running' ? '' : `; signalbox task forget ${id} makes room for another one`;
   const message = `task/${id}: there is one already, which is ${status}; its data, priority and other options stay as they were${next}`;

@@ -33,7 +33,7 @@ export function addTaskWork(command: Command): void {
     .action(async (words: string[], flags: WorkFlags) => {
       const { ids, command: argv } = aroundDashes(words);
       if (ids.length > 0) throw new CliExit(EXIT.usage, 'write the command after --: signalbox task work -- COMMAND');
-      const { workOnTasks } = await import('./crew.ts');
+      const { workOnTasks } = await import('./standing-worker.ts');
       await workOnTasks(command, argv, flags);
     });
 }

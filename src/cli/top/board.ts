@@ -28,7 +28,7 @@ export function emptyBoard(store: string): Board {
   return { store, everything: undefined, ...nothing, trouble: undefined };
 }
 
-/** Gathers what events tell, which no look at the state shows: what happened, and how long waits take. */
+/** Gathers from events what the state does not show: what happened, and how long waits take. */
 export class Heard {
   #events: SignalboxEvent[] = [];
   #deadlocks: Deadlock[] = [];
@@ -39,7 +39,7 @@ export class Heard {
   /** The last waits of each resource. */
   readonly #waits = new Map<string, number[]>();
 
-  /** An event that was heard before is left out: after a failure the past is told again. */
+  /** Skips events that are known already: after a failure the past is read again. */
   hear(event: SignalboxEvent): void {
     if (!this.#isNew(event)) return;
     this.#events.unshift(event);

@@ -5,7 +5,7 @@ import { type Paint, printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
 import { pictureOf } from '../pipeline/picture.ts';
 import { howToGoOn } from '../pipeline/words.ts';
-import { taskLines } from '../task/looking.ts';
+import { taskLines } from '../task/show.ts';
 import { whoLines } from '../who-table.ts';
 import type { Board } from './board.ts';
 import { slotBar } from './holds.ts';

@@ -18,7 +18,7 @@ const TASK_MARKS: Readonly<Record<TaskView['status'], string>> = {
   complete: '✓',
 };
 
-/** What needs attention first; of those that are over, the newest. */
+/** Rows that need attention come first; finished ones follow, newest first. */
 export function tasksOf({ everything: { tasks } }: Seen, isFull: boolean): Section {
   const counts = countsOf(tasks);
   const shown = TASK_ORDER.flatMap((status) => {

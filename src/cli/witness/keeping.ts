@@ -83,7 +83,7 @@ Examples:
   signalbox witness configure
   signalbox witness configure --most-entries 100000 --checkpoint-every 15m
 
-It holds for all processes that use the store. What is trimmed is lost, unless a process archives it first:
+The settings apply to all processes that use the store. What is trimmed is lost, unless a process archives it first:
 signalbox serve --witness-archive DIRECTORY`,
     )
     .action((flags: { mostEntries?: number; mostBytes?: number; checkpointEvery?: number }) =>

@@ -26,8 +26,8 @@ Examples:
   signalbox witness key create ~/.config/signalbox/witness.key
   signalbox witness verify record.jsonl --key ~/.config/signalbox/witness.key.pub
 
-Keep the private key where those who write to the store cannot read it: who has it can sign another history.
-An existing file is not overwritten.`,
+Keep the private key away from everyone who writes to the store: with it they could sign another history. An existing
+file is not overwritten.`,
     )
     .action((file: string) => create(creating, file));
   const showing = command.command('show');

@@ -28,8 +28,8 @@ Examples:
 
 With a file it opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or
 forked, and checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the
-record is compared with itself only: a person who wrote all of it anew, with all hashes, goes unseen.
-Exit code 0 if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`,
+record is compared with itself only: if someone rewrote all of it, with all hashes, nobody would notice. Exit code 0
+if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`,
     )
     .action((file: string | undefined, flags: TrustFlags) =>
       file === undefined ? verifyStore(command, flags) : verify(command, file, flags),

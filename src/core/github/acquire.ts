@@ -47,7 +47,7 @@ export interface Held {
   readonly issue: number;
   readonly tip: string;
   readonly record: LockRecord;
-  /** Tips that the ref had before, newest last; a few are enough to know an old read. */
+  /** Tips that the ref had before, newest last; a few are enough to recognise an old read. */
   readonly before: readonly string[];
   /** The holder stops believing in its hold at this moment, whatever happens. */
   readonly deadline: Instant;
@@ -110,7 +110,7 @@ interface Attempt {
   readonly found: readonly Found[];
 }
 
-/** Kept small: it is only there to know an old read. */
+/** Kept small: it only serves to recognise an old read. */
 export const KNOWN_TIPS = 8;
 
 export function* acquire(request: AcquireRequest, settings: AcquireSettings, line?: Line): Procedure<Acquired> {
@@ -156,7 +156,7 @@ function* tries(request: AcquireRequest, settings: AcquireSettings, line: Line |
 
 /** Another worker is in the way. */
 const CONFLICTS: readonly Refusal['kind'][] = ['already-locked', 'assigned', 'race-lost', 'queued-behind'];
-/** What may be otherwise after a while. */
+/** Conditions that may change after a while. */
 const RETRIED: readonly Refusal['kind'][] = [...CONFLICTS, 'unreachable'];
 
 interface Read {
@@ -240,7 +240,7 @@ function* judge(
       const queued = yield* ahead(line, issue, false);
       return queued ?? { kind: 'already-locked', issue, by: record, isStale: isOld };
     }
-    // Accounts of workers are no people: ours, and the one that the lock's last holder had.
+    // These accounts belong to workers, not people: ours, and the account of the lock's last holder.
     const people = (issues[place]?.assignees ?? []).filter(
       (one) => !isSame(one, login) && !isSame(one, record?.login ?? null),
     );

@@ -84,8 +84,8 @@ export function timeoutsOf(locks: readonly LiveLock[]): readonly number[] {
 }
 
 /**
- * Whether the process of `issue` is among the first that the budget carries. All who look see the same order, so that of
- * many who came at once just the last ones leave.
+ * Whether the process of `issue` is among the first that the budget carries. All processes see the same order, so if too many
+ * come at once, only the last ones leave.
  */
 export function mayStay(locks: readonly LiveLock[], issue: number): boolean {
   const own = locks.find((one) => one.issue === issue);

@@ -41,6 +41,21 @@ function published(answer: (question: Question) => { readonly value?: unknown; r
   return step.value;
 }
 
+/** The answer to the move gets lost; read afterwards, the branch is at `sha`, and another worker has the lock. */
+function withLostAnswer(sha: string) {
+  let isSent = false;
+  return published((question) => {
+    if (question.ask === 'make-commit') return { value: { sha: 'next', dateMs: 0 } };
+    if (question.ask === 'move-refs') {
+      isSent = true;
+      return 'lost';
+    }
+    if (question.ask !== 'ref') return {};
+    const [before, after] = question.ref === MAIN.ref ? [FROM, sha] : [HELD.tip, 'of a thief'];
+    return { value: { ref: question.ref, sha: isSent ? after : before } };
+  });
+}
+
 describe('a branch that has moved is published', () => {
   it('although the answer came too late to keep the lock', () => {
     const outcome = published((question) => {
@@ -52,31 +67,12 @@ describe('a branch that has moved is published', () => {
   });
 
   it('although the answer got lost, and another worker has taken the lock since', () => {
-    let isSent = false;
-    const outcome = published((question) => {
-      if (question.ask === 'make-commit') return { value: { sha: 'next', dateMs: 0 } };
-      if (question.ask === 'move-refs') {
-        isSent = true;
-        return 'lost';
-      }
-      if (question.ask !== 'ref') return {};
-      const isMain = question.ref === MAIN.ref;
-      return { value: { ref: question.ref, sha: isMain ? (isSent ? TO : FROM) : isSent ? 'of a thief' : HELD.tip } };
-    });
+    const outcome = withLostAnswer(TO);
     expect(outcome).toMatchObject({ published: { kind: 'published' }, renewed: { kind: 'lost', why: 'taken' } });
   });
 
   it('and one that another worker kept from moving is not', () => {
-    let isSent = false;
-    const outcome = published((question) => {
-      if (question.ask === 'make-commit') return { value: { sha: 'next', dateMs: 0 } };
-      if (question.ask === 'move-refs') {
-        isSent = true;
-        return 'lost';
-      }
-      if (question.ask !== 'ref') return {};
-      return { value: { ref: question.ref, sha: question.ref === MAIN.ref ? FROM : isSent ? 'of a thief' : HELD.tip } };
-    });
+    const outcome = withLostAnswer(FROM);
     expect(outcome).toMatchObject({ published: { kind: 'lost' }, renewed: { kind: 'lost', why: 'taken' } });
   });
 });

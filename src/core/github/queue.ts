@@ -1,6 +1,6 @@
 /**
- * The queue of an issue, for those who use it: one ref for each that waits, in the order of priority and of the server's
- * date of its first commit. It is advisory. The lock's ref alone decides; a worker that does not look here goes past.
+ * The queue of an issue, for those who use it: one ref for each waiter, ordered by priority and then by the server's date of
+ * its first commit. It is advisory. The lock's ref alone decides; a worker that does not look here goes past.
  *
  *     refs/signalbox/queue/issue-N/HOLD ──▶ commit {worker_id, priority, holds, …}
  *
@@ -131,7 +131,7 @@ function* tickets(prefix: string): Procedure<readonly Waiting[]> {
   );
 }
 
-/** From each that waits to the one that holds what it waits for, if that one waits too. */
+/** From each waiter to the holder that it waits for, if that holder waits as well. */
 function cycleThrough(start: Waiting, all: readonly Waiting[]): readonly Waiting[] | undefined {
   const path = [start];
   for (;;) {
@@ -144,7 +144,7 @@ function cycleThrough(start: Waiting, all: readonly Waiting[]): readonly Waiting
   }
 }
 
-/** The least important, and of those the youngest. All who look find the same one. */
+/** The waiter with the lowest priority, and of several the youngest. All processes choose the same one. */
 function victimOf(cycle: readonly Waiting[]): Waiting | undefined {
   return [...cycle].sort(
     (one, other) => one.priority - other.priority || other.sinceMs - one.sinceMs || (one.ref < other.ref ? 1 : -1),

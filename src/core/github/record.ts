@@ -22,7 +22,7 @@ export interface TaskInfo {
   readonly priority?: string | number;
 }
 
-/** What people and other programs may read. */
+/** What people and other programs get to see. */
 export interface LockMetadata {
   /** Who holds it. */
   readonly worker_id: string;
@@ -40,7 +40,7 @@ export interface LockRecord {
   readonly state: 'held' | 'released';
   readonly epoch: number;
   readonly seq: number;
-  /** Of this acquisition: two of one worker are told apart by it. */
+  /** Identifies this acquisition: one worker may make several. */
   readonly hold: string;
   /** Of this commit: the same commit pushed twice would let both win. */
   readonly nonce: string;

@@ -101,7 +101,7 @@ function reasonsOf(verdicts: readonly { readonly reasons: readonly string[] }[])
   return verdicts.flatMap(({ reasons }) => reasons);
 }
 
-/** What those that lack input lack, each once; undefined if none does. */
+/** The inputs that are missing, each once; undefined if none is. */
 function lacking(verdicts: readonly Verdict[]): OfKind<'needsInput'> | undefined {
   const missing = new Map<string, Missing>();
   for (const verdict of ofKind(verdicts, 'needsInput')) {

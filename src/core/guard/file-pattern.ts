@@ -6,8 +6,8 @@ export type FilePattern =
   | { readonly kind: 'invalid'; readonly why: string };
 
 /**
- * Two slashes with only letters after the last make a regex, even if those letters are no flags: `/ready/x` is
- * told to be wrong instead of being looked for as text, which nobody meant. `/etc/hosts.conf` is text.
+ * Two slashes with only letters after the last make a regex, even if those letters are no flags: `/ready/x` is reported as a
+ * mistake instead of being searched for as text, which nobody would mean. `/etc/hosts.conf` is text.
  */
 export function readFilePattern(pattern: string): FilePattern {
   const [, source, flags] = /^\/(.+)\/([a-z]*)$/is.exec(pattern) ?? [];

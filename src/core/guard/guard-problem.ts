@@ -1,4 +1,4 @@
-/** Says what is wrong with a guard that a program made; `parse.ts` reads those that people write. */
+/** Says what is wrong with a guard that a program made; `parse.ts` reads the guards that people write. */
 import { patternProblem } from '../event-names.ts';
 import { nameProblem } from '../name.ts';
 import { isRecord } from '../shape.ts';

@@ -15,14 +15,14 @@ export function wakePatterns(condition: Condition): readonly string[] {
 }
 
 /**
- * The inputs whose changes send no events. Besides these, inputs that could not be gathered must be tried again: a store that
- * comes back sends no event.
+ * The inputs whose changes send no events. Inputs that could not be gathered must be tried again as well: a store that comes
+ * back sends no event.
  */
 export function polledInputs(condition: Condition): readonly Input[] {
   return requiredInputs({ all: leavesOf(condition).filter((leaf) => wakesOf(leaf) === 'polled') });
 }
 
-/** `*` matches every event, `lock:*` those that begin with `lock:`; without a star at its end a pattern is a name. */
+/** `*` matches every event, `lock:*` every event that begins with `lock:`; without a star at its end a pattern is a name. */
 export function matches(pattern: string, eventType: string): boolean {
   return pattern.endsWith('*') ? eventType.startsWith(pattern.slice(0, -1)) : eventType === pattern;
 }
@@ -35,9 +35,9 @@ export interface Waking {
 }
 
 /**
- * What wakes a guard, worked out once. Patterns that were given wake for every event that matches; those that are derived
- * from the condition wake for events about what it asks for, and only if these can have made a difference: a lock that is
- * released and given to the next one in the same write was never free; unless that is `own`, whose holds do not count.
+ * What wakes a guard, worked out once. Patterns from the caller wake it for every event that matches. Patterns derived from the
+ * condition wake it only for events about its own resources that can make a difference: a lock that is released and granted to
+ * the next request in the same write was never free, unless the new holder is in `own`, whose holds do not count.
  */
 export function wakingOf(condition: Condition, wakeOn: readonly string[] = [], own?: Own): Waking {
   if (wakeOn.length > 0) {

@@ -60,7 +60,7 @@ const lockLeftFree: Wake = {
 
 const slotsFreed = ['semaphore:released', 'semaphore:reclaimed', 'semaphore:forced'];
 
-/** Slots were freed and not given to the next one by the same write; or there are more of them, or some at last. */
+/** Slots were freed and not granted again by the same write; or the capacity grew; or the semaphore was created. */
 const slotsLeftFree: Wake = {
   // The first acquisition creates a semaphore, and may leave room in it.
   patterns: [...slotsFreed, 'semaphore:resized', 'semaphore:undrained', 'semaphore:acquired'],

@@ -1,4 +1,4 @@
-/** Commands in full: with the ids, leases and all else that was left out. */
+/** Completes commands: fills in ids, leases and everything else that the caller left out. */
 import { type Hold, ownHold, placeOf } from '../hold.ts';
 import type { LockMode } from '../lock.ts';
 import type { Json, Request } from '../machine.ts';
@@ -164,7 +164,7 @@ function leaseProblem(turn: Turn, { lease, ttlMs }: Asking): string | undefined 
   if (known === undefined) {
     return lease.startsWith(OWN_NAME) ? `lease is ${shown(lease)}, and there is none of that name` : undefined;
   }
-  // What hangs on it would be lost from the start; and to renew it would bring lost holds back to life.
+  // Holds on it would be lost from the start, and renewing it would bring lost holds back to life.
   if (isGone(known, turn.at.now)) return `lease is ${shown(lease)}, which has ended; expected a new name`;
   if (known.fixed === true) return `lease is ${shown(lease)}, which only limits a hold`;
   if (ttlMs === undefined || ttlMs === known.ttlMs) return undefined;

@@ -17,7 +17,7 @@ import { lookUp, type Table } from './table.ts';
 
 export interface Manager {
   readonly v: 1;
-  /** The latest time it was told. Were time to go back, a stale holder could come to life again. */
+  /** The latest time that it was given. If time went back, a stale holder could come to life again. */
   readonly now: number;
   /** Numbers whatever it has to name, and the requests in the order in which they came. */
   readonly sequence: number;
@@ -41,7 +41,7 @@ export type ManagerOutcome =
   | SemaphoreOutcome
   | { readonly kind: 'acquired-together'; readonly grants: readonly OutcomeOf[] }
   | { readonly kind: 'refused-together'; readonly refusals: readonly OutcomeOf[] }
-  /** Of one's leases, those that live on, and those that had ended before. */
+  /** The leases of a holder: the ones that live on, and the ones that had ended before. */
   | { readonly kind: 'renewed'; readonly leases: readonly string[]; readonly lost: readonly string[] }
   | { readonly kind: 'warned'; readonly holds: readonly HoldOf[] }
   | { readonly kind: 'swept'; readonly reclaimed: readonly HoldOf[] }

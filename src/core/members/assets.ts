@@ -68,7 +68,7 @@ export function decideAssets(own: readonly Asset[], change: AssetChange, others:
   return { kind: 'write', assets: [...same, ...fresh], adds };
 }
 
-/** An exclusive asset must be nobody else's, and no asset may be one that another member has exclusively. */
+/** No other member may have an exclusive asset, and no asset may be exclusive to another member. */
 function firstTaken(adds: readonly RecordedAsset[], others: readonly Member[]): AssetTaken | undefined {
   if (adds.length === 0) return undefined;
   const wanted = new Map(adds.map((asset) => [asset.id, asset]));

@@ -11,7 +11,7 @@
 import type { Json } from '../machine.ts';
 import { coordinatorOf, type Member, type View } from './view.ts';
 
-/** A member, as the topology names it. A type, and no interface, so that it is JSON to the compiler too. */
+/** A member, as the topology names it. A type and not an interface, so that the compiler accepts it as JSON. */
 export type TopologyMember = {
   /** Its id. */
   readonly id: string;

@@ -21,7 +21,7 @@ export interface PlacedGuard {
 const GUARD = 'a condition such as {lockFree: main}, a guard {id, condition, onFailure, wakeOn}, or a list of them';
 const BESIDES = ['id', 'onFailure', 'wakeOn'];
 
-/** `prefix`: of the names for those that have none, `PHASE.pre`, then `PHASE.pre.2` and so on by their place. */
+/** `prefix`: begins the names of guards without one: `PHASE.pre`, then `PHASE.pre.2` and so on by their place. */
 export function guards(prefix: string, defaults: GuardDefaults): Read<readonly PlacedGuard[]> {
   return (reading, value, path) => {
     const one = (item: unknown, at: Path, place: number): PlacedGuard | undefined => {

@@ -82,7 +82,7 @@ function actionOf({ onFailure = 'block' }: Guard): OnFailure {
 /** An input that could not be read fails nothing: the next attempt may read it. */
 function isFatal(action: OnFailure, outlook: Finding['outlook']): boolean {
   if (outlook === 'unknown' || action === 'warn') return false;
-  // To wait for what can never be is to wait for ever, and say nothing.
+  // Waiting for what can never come true would mean waiting for ever, without a word.
   return outlook === 'never' || (typeof action === 'object' && 'fail' in action);
 }
 
@@ -109,7 +109,7 @@ function missingTold({ key, error }: Missing): string {
   return error === undefined ? `${key} has not been checked` : `${key} could not be checked: ${error}`;
 }
 
-/** They become part of the record, and a list of issues has no end. */
+/** The reasons become part of the record, and a list of issues may be very long. */
 export function short(reasons: readonly string[]): readonly string[] {
   const first = reasons.slice(0, MOST_REASONS).map(cut);
   return reasons.length > MOST_REASONS ? [...first, `and ${reasons.length - MOST_REASONS} more`] : first;

@@ -1,4 +1,4 @@
-/** What a phase passes on to those after it: `NAME=VALUE`, one in a line, as it wrote them to `$SIGNALBOX_OUTPUT`. */
+/** What a phase passes on to later phases: `NAME=VALUE` lines that it wrote to `$SIGNALBOX_OUTPUT`. */
 import { shown } from '../shown.ts';
 
 /** Of all phases together: they are part of the pipeline's record. */
@@ -39,7 +39,7 @@ export function withOutputs(
   }
   const all = { ...before, ...outputs };
   const size = Object.entries(all).reduce((sum, [name, value]) => sum + name.length + 3 * value.length, 0);
-  // Three bytes is the most that one unit of a string becomes.
+  // One unit of a string takes three bytes at most.
   if (size <= LARGEST_OUTPUTS_BYTES) return { ok: true, outputs: all };
   return refused(
     `its outputs are too large: what all phases pass on must stay below ${Math.floor(LARGEST_OUTPUTS_BYTES / 3)} letters`,

@@ -85,7 +85,7 @@ function phaseOf(reading: Reading, value: unknown, at: Path): PlacedPhase | unde
     idempotent: reading.field(fields, 'idempotent', at, idempotent) ?? false,
     env: reading.field(fields, 'env', at, environment) ?? {},
   };
-  // Also of a phase with a mistake in it, so that its name is known to the next that has the same.
+  // Remembers the name of a phase with a mistake too, so that a second phase of this name is reported.
   const placed = name === undefined ? [] : [...pre, ...post];
   return { phase: { name: name ?? '', run: run ?? { shell: '' }, ...rest }, guards: placed, at };
 }
@@ -103,7 +103,7 @@ const work: Read<PhaseWork> = (reading, value, path) => {
     if (value.trim() !== '' && value.length <= LONGEST_LINE && !value.includes('\0')) return { shell: value };
     return reading.unaccepted(value, path, accepted);
   }
-  // YAML makes no text of them by itself, and `true` is a command that people do write.
+  // YAML does not read them as text, and people do write `true` as a command.
   const isWord = typeof value === 'boolean' || typeof value === 'number';
   return reading.unaccepted(value, path, isWord ? `${accepted}; quote it: run: "${value}"` : accepted);
 };

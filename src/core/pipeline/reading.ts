@@ -3,7 +3,7 @@ import { isRecord, type Path, type Problem, unaccepted, unknown } from '../shape
 
 /**
  * `text` is what can be written in a file. `code` may bring functions along and says durations as text or, with `Ms` in
- * the name, in milliseconds; a bare number there would be seconds to the one and milliseconds to the other.
+ * the name, in milliseconds; a bare number would mean seconds to one reader and milliseconds to another.
  */
 export type Dialect = 'text' | 'code';
 

@@ -92,7 +92,7 @@ export type Blocked = { readonly since: number } & (
       readonly guards: readonly BlockingGuard[];
       /** The events after which it is looked at again … */
       readonly wakeOn: readonly string[];
-      /** … and what is looked at again and again, because nobody announces its changes. */
+      /** … and the inputs that have to be polled, because no event announces their changes. */
       readonly polled: readonly string[];
       /** … at this interval. */
       readonly pollMs?: number;
@@ -128,6 +128,21 @@ export function currentPhase(record: PipelineRecord): string | null {
   return record.phases[record.step.phase]?.name ?? null;
 }
 
+/** A pipeline as somebody saw it who now asks for something; what is left out may be anything. */
+export interface ExpectedPipeline {
+  /** When it was started: another one may have been started under its id since. */
+  readonly startedAt?: number;
+  /** The state that it was in. */
+  readonly state?: PipelineState;
+  /** The phase that it was in or blocked at; null before the first and after the last. */
+  readonly phase?: string | null;
+}
+
+export function isAsExpected(record: PipelineRecord, expected: ExpectedPipeline = {}): boolean {
+  const { startedAt = record.startedAt, state = record.state, phase = currentPhase(record) } = expected;
+  return startedAt === record.startedAt && state === record.state && phase === currentPhase(record);
+}
+
 /** A record as some version of signalbox wrote it. */
 export type StoredRecord = Omit<PipelineRecord, 'version' | 'lastQuestion'> & {
   readonly version: number;
@@ -144,7 +159,7 @@ export function readRecord(stored: StoredRecord): ReadRecord {
   if (version !== 1 && version !== RECORD_VERSION) return { ok: false, version };
   const last = stored.lastQuestion ?? 0;
   const { blocked } = stored;
-  // Version 1 asked without numbers. The number it gets must be the same for everybody who reads the record.
+  // Version 1 asked without numbers. Every reader of the record must give it the same number.
   const isUnnumbered = blocked?.on === 'person' && (blocked as { question?: number }).question === undefined;
   if (!isUnnumbered) return { ok: true, record: { ...stored, version: RECORD_VERSION, lastQuestion: last } };
   const question = last + 1;

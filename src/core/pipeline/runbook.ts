@@ -30,7 +30,7 @@ export interface Phase {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A line for the shell; or a function, which only the program knows that brings it along. */
+/** A line for the shell; or a function, which only the program that defines it knows. */
 export type PhaseWork = { readonly shell: string } | { readonly function: true };
 
 export type PhaseHold =

@@ -90,8 +90,8 @@ const ALWAYS_SET = [
 ];
 
 /**
- * By name: the variables of its `env`, those in guards and holds, and those that its shell commands read. A command may get
- * one from elsewhere, so for those it is a guess.
+ * By name: the variables of its `env`, of guards and holds, and of shell commands. A command may get its variables from
+ * elsewhere, so those are a guess.
  */
 export function runbookVariables(runbook: Runbook): readonly Variable[] {
   const required = new Set<string>();
@@ -126,7 +126,7 @@ function shellTexts({ run, pre, post }: Phase): readonly string[] {
   return [...commands, 'shell' in run ? run.shell : []].filter((text) => typeof text === 'string');
 }
 
-/** A name that was accepted before its variables were known need not be one now, nor one of its own. */
+/** Once its variables have values, a name that was accepted may be invalid, or the same as another name. */
 function holdsProblem({ name, holds }: Phase): string | undefined {
   const seen = new Set<string>();
   for (const hold of holds) {

@@ -36,7 +36,7 @@ export type ClaimRefusal =
 /** What to put: the owner key, the status and the bookkeeping. `events` are in the bookkeeping. */
 export interface TaskWrite {
   readonly kind: 'write';
-  /** `keep-unleased`: under the name of its last worker. `back-off`: nobody, on a lease of `backoffMs`. */
+  /** `keep-unleased`: the last worker stays the owner. `back-off`: no worker owns it, for a lease of `backoffMs`. */
   readonly owner: 'claim' | 'delete' | 'keep-unleased' | 'back-off';
   readonly backoffMs?: number;
   readonly status: TaskStatus;
@@ -65,7 +65,9 @@ export interface LostTooOften {
   readonly write: TaskWrite;
 }
 
-/** `status` of the tasks that it depends on; those it is not sure of may count as complete, because the write compares. */
+/**
+ * `status` of the tasks that it depends on; a task with an unknown status may count as complete, because the write compares it.
+ */
 export function decideClaim(
   task: Task,
   request: ClaimRequest,
@@ -90,7 +92,7 @@ export function decideClaim(
   return claimed(repair?.bookkeeping ?? before, request, repair?.bookkeeping.events ?? []);
 }
 
-/** The claim of a task of which nothing is known but that nobody has touched it since it was published. */
+/** Claims a task of which only one thing is known: nothing has touched it since it was published. */
 export function claimUntouched(request: ClaimRequest): TaskWrite {
   return claimed(NO_BOOKKEEPING, request, []);
 }
@@ -101,7 +103,7 @@ function claimed(
   before: readonly Event[],
 ): TaskWrite {
   const { id, holder, at, detached } = request;
-  // The same request again: what it had claimed went before it knew, and nobody has tried.
+  // The same request again: its first claim ended before the worker heard of it, so no attempt was made.
   const attempts = bookkeeping.claim?.id === id ? bookkeeping.attempts : bookkeeping.attempts + 1;
   return {
     kind: 'write',

@@ -86,7 +86,7 @@ export interface TaskBookkeeping {
   readonly endedAt?: number;
   /** The trace that the task belongs to. */
   readonly trace?: string;
-  /** What is said of it stays out of the witness, but for its hash. */
+  /** The witness enters only hashes of its contents. */
   readonly sensitive?: true;
   /** The last entry of the witness, as of the write that made this. */
   readonly head?: { readonly seq: number; readonly hash: string };

@@ -77,7 +77,7 @@ export function hasTerms({ capabilities, dependsOn }: Terms): boolean {
   return capabilities.length > 0 || dependsOn.length > 0;
 }
 
-/** Those that the task wants and the worker does not have. */
+/** The capabilities that the task wants and the worker does not have. */
 export function lacking({ capabilities }: Pick<Terms, 'capabilities'>, has: readonly string[]): readonly string[] {
   return capabilities.filter((capability) => !has.includes(capability));
 }

@@ -10,49 +10,77 @@ const NEEDS_CARE = /["\\\u0000-\u001f\ud800-\udfff]/;
 const HALF_PAIR = /\p{Cs}/u;
 const HALF_PAIRS = /\p{Cs}/gu;
 
+/** What stands for a text between its quotes. */
+export type Escape = (text: string) => string;
+
 /** Throws a TypeError for what JSON cannot say: NaN, Infinity, half a surrogate pair, a function, something circular. */
 export function canonical(value: unknown): string {
-  return write(value, 0);
+  return write(value, escaped, 0);
+}
+
+/** The same for a value that was parsed from a text, with what `escapeOf` says of that text. */
+export function canonicalAgain(value: unknown, escape: Escape): string {
+  return write(value, escape, 0);
+}
+
+/**
+ * What escapes the strings of a value that was parsed from this text. Mostly no escape is in the text, so no string has a
+ * character that needs one, and one look at the text spares a look at each string.
+ */
+export function escapeOf(json: string): Escape {
+  return json.includes('\\') || !isWellFormed(json) ? escaped : asItIs;
+}
+
+/** Of ES2024, and in every Node that signalbox runs on. It costs nothing for a text without characters past U+00FF. */
+function isWellFormed(text: string): boolean {
+  return (text as string & { isWellFormed(): boolean }).isWellFormed();
+}
+
+function asItIs(text: string): string {
+  return text;
 }
 
 /** Deeper than any value that signalbox accepts, and far from the end of the stack. */
 const DEEPEST = 500;
 
-function write(value: unknown, depth: number): string {
-  if (typeof value === 'string') return canonicalString(value);
+function write(value: unknown, escape: Escape, depth: number): string {
+  if (typeof value === 'string') return `"${escape(value)}"`;
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   if (typeof value === 'boolean') return value ? 'true' : 'false';
   if (value === null) return 'null';
   if (typeof value !== 'object') throw new TypeError(`${shown(value)} is no JSON`);
   if (depth > DEEPEST) throw new TypeError(`a value is nested more than ${DEEPEST} deep`);
-  return Array.isArray(value) ? writeList(value, depth + 1) : writeFields(value as Fields, depth + 1);
+  return Array.isArray(value) ? writeList(value, escape, depth + 1) : writeFields(value as Fields, escape, depth + 1);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function writeList(values: readonly unknown[], depth: number): string {
+function writeList(values: readonly unknown[], escape: Escape, depth: number): string {
   let text = '[';
   for (let i = 0; i < values.length; i++) {
     if (i > 0) text += ',';
-    text += write(values[i], depth);
+    text += write(values[i], escape, depth);
   }
   return `${text}]`;
 }
 
-function writeFields(fields: Fields, depth: number): string {
+function writeFields(fields: Fields, escape: Escape, depth: number): string {
+  const keys = Object.keys(fields);
+  if (keys.length > 1) keys.sort();
   let text = '';
-  for (const key of Object.keys(fields).sort()) {
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string;
     const value = fields[key];
     if (value === undefined) continue;
-    text += `${text === '' ? '' : ','}${canonicalString(key)}:${write(value, depth)}`;
+    text += `${text === '' ? '"' : ',"'}${escape(key)}":${write(value, escape, depth)}`;
   }
   return `{${text}}`;
 }
 
-export function canonicalString(text: string): string {
-  if (!NEEDS_CARE.test(text)) return `"${text}"`;
+export function escaped(text: string): string {
+  if (!NEEDS_CARE.test(text)) return text;
   if (HALF_PAIR.test(text)) throw new TypeError('half a surrogate pair is no text');
-  return JSON.stringify(text);
+  return JSON.stringify(text).slice(1, -1);
 }
 
 /**

@@ -9,7 +9,7 @@
 import type { Json } from '../machine.ts';
 import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
-import { bytesIn, canonical, canonicalString, plain, wellFormed } from './canonical.ts';
+import { bytesIn, canonical, canonicalAgain, type Escape, escaped, plain, wellFormed } from './canonical.ts';
 
 /** The SHA-256 of a text's UTF-8, in lower-case hex. The runtime has Node's own; the core has none. */
 export type Digest = (text: string) => string;
@@ -107,51 +107,67 @@ export function nextEntry(head: ChainHead, { revision, time, commands }: Witness
   const { trimmed } = head;
   return {
     entry: { ...unsealed, hash },
-    text: `${before}"hash":"${hash}",${after}`,
+    // Joined, because a text that was put together piece by piece keeps all its pieces for as long as it is kept.
+    text: [before, '"hash":"', hash, '",', after].join(''),
     head: { resource: head.resource, seq, hash, ...(trimmed && { trimmed }) },
   };
 }
 
-/** What the hash of an entry should be. */
-export function entryHash(entry: Omit<WitnessEntry, 'hash'>, digest: Digest): string {
-  const [before, after] = halves(entry);
+/** What the hash of an entry should be. `escape`: what `escapeOf` says of the text that it was parsed from. */
+export function entryHash(entry: Omit<WitnessEntry, 'hash'>, digest: Digest, escape?: Escape): string {
+  const [before, after] = halves(entry, escape);
   return digest(before + after);
 }
 
 /** The canonical JSON of an entry, and of its line in an export, which has a `kind`. */
 export function entryText(entry: WitnessEntry, kind?: 'entry'): string {
   const [before, after] = halves(entry);
-  return `${before}"hash":${canonicalString(entry.hash)},${kind === undefined ? '' : '"kind":"entry",'}${after}`;
+  return `${before}"hash":"${escaped(entry.hash)}",${kind === undefined ? '' : '"kind":"entry",'}${after}`;
 }
 
 /**
  * The canonical JSON around the place where `hash` stands. Written field by field, because sorting the keys of every entry
- * takes most of the time otherwise; a property test compares it with `canonical`.
+ * takes most of the time otherwise, and in few pieces, because each piece costs time again when the text is hashed. A property test
+ * compares it with `canonical`.
  */
-function halves(entry: Omit<WitnessEntry, 'hash'>): readonly [before: string, after: string] {
+function halves(entry: Omit<WitnessEntry, 'hash'>, escape: Escape = escaped): readonly [before: string, after: string] {
   const { commands, previous, resource, revision, seq, time, v } = entry;
   let before = '{"commands":[';
   for (let i = 0; i < commands.length; i++) {
     if (i > 0) before += ',';
-    before += commandText(commands[i] as WitnessedCommand);
+    before += commandText(commands[i] as WitnessedCommand, escape);
   }
   const after =
-    `"previous":${canonicalString(previous)},"resource":${canonicalString(resource)},` +
-    `"revision":${canonical(revision)},"seq":${canonical(seq)},"time":${canonical(time)},"v":${canonical(v)}}`;
-  return [`${before}],`, after];
+    '"previous":"' +
+    escape(previous) +
+    '","resource":"' +
+    escape(resource) +
+    '","revision":' +
+    number(revision) +
+    ',"seq":' +
+    number(seq) +
+    ',"time":' +
+    number(time) +
+    ',"v":' +
+    number(v) +
+    '}';
+  return [before + '],', after];
 }
 
-function commandText(command: WitnessedCommand): string {
+function commandText(command: WitnessedCommand, escape: Escape): string {
   const { actor, component, detail, events, outcome, trace, waitedMs } = command;
-  let names = '';
-  for (let i = 0; i < events.length; i++) names += `${i > 0 ? ',' : ''}${canonicalString(events[i] as string)}`;
-  return (
-    `{"actor":${canonicalString(actor)},"command":${canonicalString(command.command)},` +
-    `"component":${canonicalString(component)},${detail === undefined ? '' : `"detail":${canonical(detail)},`}` +
-    `"events":[${names}],"outcome":${canonicalString(outcome)}` +
-    `${trace === undefined ? '' : `,"trace":${canonicalString(trace)}`}` +
-    `${waitedMs === undefined ? '' : `,"waitedMs":${canonical(waitedMs)}`}}`
-  );
+  let text =
+    '{"actor":"' + escape(actor) + '","command":"' + escape(command.command) + '","component":"' + escape(component);
+  text += detail === undefined ? '","events":[' : '","detail":' + canonicalAgain(detail, escape) + ',"events":[';
+  for (let i = 0; i < events.length; i++) text += (i > 0 ? ',"' : '"') + escape(events[i] as string) + '"';
+  text += '],"outcome":"' + escape(outcome) + '"';
+  if (trace !== undefined) text += ',"trace":"' + escape(trace) + '"';
+  return waitedMs === undefined ? text + '}' : text + ',"waitedMs":' + number(waitedMs) + '}';
+}
+
+function number(value: number): string {
+  if (!Number.isFinite(value)) throw new TypeError(`${shown(value)} is no JSON`);
+  return String(value);
 }
 
 /**

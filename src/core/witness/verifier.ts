@@ -4,6 +4,7 @@
  */
 import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
+import { escaped, escapeOf } from './canonical.ts';
 import { ChainCheck, type FindingKind, type LinkFinding } from './chain-check.ts';
 import { type Checkpoint, checkpointProblem } from './checkpoint.ts';
 import { CheckpointCheck, type VerifySignature, type Wanted } from './checkpoint-check.ts';
@@ -56,6 +57,8 @@ export class Verifier {
   #suspectLine = 0;
   #entries = 0;
   #line = 0;
+  /** What escapes the strings of the entry that is read. */
+  #escape = escaped;
   #hasHeader = false;
   #only: ReadonlySet<string> | undefined;
   #end: ExportEnd | undefined;
@@ -83,6 +86,7 @@ export class Verifier {
     if (this.#finding !== undefined) return;
     if (this.#unreadable !== undefined) return this.#found(this.#unreadable);
     const line = parsed(text);
+    this.#escape = escapeOf(text);
     if (this.#isSettling) {
       this.#readOn(line ?? {});
       return;
@@ -216,7 +220,7 @@ export class Verifier {
 
   #hasItsHash(entry: WitnessEntry): boolean {
     try {
-      return entryHash(entry, this.#digest) === entry.hash;
+      return entryHash(entry, this.#digest, this.#escape) === entry.hash;
     } catch {
       return false;
     }

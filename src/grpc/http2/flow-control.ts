@@ -27,7 +27,7 @@ export class FlowControl {
   #window = DEFAULT_WINDOW;
   #initialWindow = DEFAULT_WINDOW;
   /**
-   * Exchanges that only the connection's window holds up. Those that wait for their own window are left out: a peer that
+   * Exchanges that only the connection's window holds up. Exchanges that wait for their own window are left out: a peer that
    * widens the connection's window byte by byte would make us look at all of them each time.
    */
   readonly #blocked = new Set<Exchange>();

@@ -24,9 +24,9 @@ import type { Events } from '../observe/events.ts';
 import { abortSignal, aHolder, anObject, flag, milliseconds } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { WakeHub } from './wake-hub.ts';
-import { withoutEndless } from './endless.ts';
+import { withoutSlow } from './slow-regexes.ts';
 import { Gatherer } from './gather.ts';
-import type { LeftBehind } from './left-behind.ts';
+import type { StaleHolds } from './stale-holds.ts';
 import type { Looks } from './looks.ts';
 import { Reads } from './reads.ts';
 import type { GuardLook } from './wait.ts';
@@ -50,7 +50,7 @@ export interface CheckOptions {
   readonly adapters?: Adapters;
   /** Emits no `guard:*` events: the caller emits its own. */
   readonly isQuiet?: boolean;
-  /** Runs commands only if everything else lets the guards pass: an open issue must not cost a test run at every look. */
+  /** Runs commands only once everything else passes: an open issue must not cost a test run at every look. */
   readonly commandsLast?: boolean;
 }
 
@@ -81,13 +81,13 @@ export class Executor implements GuardExecutor {
   constructor(
     runtime: Runtime,
     events: Events,
-    leftBehind: LeftBehind,
+    staleHolds: StaleHolds,
     looks: Looks,
     adapters: () => Promise<Adapters>,
   ) {
     this.#runtime = runtime;
-    this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks, leftBehind.saw);
-    this.#wakeHub = new WakeHub(runtime, events, leftBehind);
+    this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks, staleHolds.saw);
+    this.#wakeHub = new WakeHub(runtime, events, staleHolds);
     this.#adapters = adapters;
   }
 
@@ -146,7 +146,7 @@ export class Executor implements GuardExecutor {
         given: known,
         adapters: adapters === undefined ? this.#adapters : () => Promise.resolve(adapters),
       });
-      return withoutEndless({ all: conditions }, looked);
+      return withoutSlow({ all: conditions }, looked);
     };
     const first = commandsLast ? wanted.filter(({ kind }) => kind !== 'command') : wanted;
     let gathered = await gather(first, given);

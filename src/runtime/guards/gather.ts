@@ -4,7 +4,7 @@
  */
 import type { Adapters } from '../../adapters/adapters.ts';
 import type { Gathered, Input, Inputs, Own } from '../../core/index.ts';
-import { Gate } from './gate.ts';
+import { Concurrency } from './concurrency.ts';
 import {
   lockInput,
   type Looks,
@@ -16,9 +16,9 @@ import {
 } from './looks.ts';
 import type { Reads } from './reads.ts';
 
-/** Looks that run at once; more of them would slow each other down. */
+/** How many looks run at once; more would slow each other down. */
 const MOST_CHILDREN = 8;
-/** Commands that run at once. They take long, and must leave room for quick looks, such as whether a branch exists. */
+/** How many commands run at once. Commands are slow, and must leave room for quick looks, such as whether a branch exists. */
 const MOST_COMMANDS = 4;
 
 export interface GatherOptions {
@@ -37,8 +37,8 @@ export class Gatherer {
   readonly #reads: Reads;
   readonly #looks: Looks;
   readonly #saw: SawHolds;
-  readonly #children = new Gate(MOST_CHILDREN);
-  readonly #commands = new Gate(MOST_COMMANDS);
+  readonly #children = new Concurrency(MOST_CHILDREN);
+  readonly #commands = new Concurrency(MOST_COMMANDS);
 
   constructor(reads: Reads, looks: Looks, saw: SawHolds) {
     this.#reads = reads;

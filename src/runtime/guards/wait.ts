@@ -9,7 +9,7 @@ import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } fro
 export interface GuardWaitOptions extends Omit<CheckOptions, 'commandsLast'>, WatchOptions {
   /** The limit of the wait. There is always one look; when time is over, the last outcome is the answer. */
   readonly timeoutMs?: number;
-  /** Gets the outcome of every look, also of those that do not end the wait. */
+  /** Gets the outcome of every look, including looks that do not end the wait. */
   readonly onVerdict?: (look: GuardLook) => void;
 }
 

@@ -2,7 +2,7 @@
 import { type Guard, type Input, matches, requiredInputs, wakesOn } from '../../core/index.ts';
 import type { Events, EventSource, RevisionListener } from '../observe/events.ts';
 import type { Runtime } from '../runtime.ts';
-import type { LeftBehind } from './left-behind.ts';
+import type { StaleHolds } from './stale-holds.ts';
 import { Watch, type WatchSettings } from './watch.ts';
 
 export class WakeHub {
@@ -11,12 +11,12 @@ export class WakeHub {
   readonly #watches: Readonly<Record<EventSource, Set<Watch>>> = { records: new Set(), tasks: new Set() };
   readonly #all = new Set<Watch>();
   readonly #listening: Partial<Record<EventSource, Promise<unknown>>> = {};
-  readonly #leftBehind: LeftBehind;
+  readonly #staleHolds: StaleHolds;
 
-  constructor(runtime: Runtime, events: Events, leftBehind: LeftBehind) {
+  constructor(runtime: Runtime, events: Events, staleHolds: StaleHolds) {
     this.#runtime = runtime;
     this.#events = events;
-    this.#leftBehind = leftBehind;
+    this.#staleHolds = staleHolds;
   }
 
   /** Resolves once the watch misses nothing any more. */
@@ -24,17 +24,17 @@ export class WakeHub {
     const sources = sourcesFor(guards);
     const held = heldFor(guards);
     const watch: Watch = new Watch(this.#runtime, guards, settings, {
-      waits: () => this.#leftBehind.free(),
+      waits: () => this.#staleHolds.free(),
       closed: () => {
         this.#all.delete(watch);
         for (const source of sources) this.#watches[source].delete(watch);
-        this.#leftBehind.unwatch(held);
+        this.#staleHolds.unwatch(held);
       },
     });
     this.#all.add(watch);
     for (const source of sources) this.#watches[source].add(watch);
     try {
-      await Promise.all([this.#leftBehind.watch(held), ...sources.map((source) => this.#listen(source))]);
+      await Promise.all([this.#staleHolds.watch(held), ...sources.map((source) => this.#listen(source))]);
     } catch (error) {
       watch.close();
       throw error;
@@ -51,7 +51,7 @@ export class WakeHub {
     const watches = this.#watches[source];
     const listener: RevisionListener = {
       told: (events) => {
-        this.#leftBehind.told(events);
+        this.#staleHolds.told(events);
         for (const watch of watches) watch.told(events);
       },
       missed: () => {

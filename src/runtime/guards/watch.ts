@@ -77,7 +77,7 @@ export class Watch implements GuardWatch {
 
   /**
    * These inputs could not be read. A store that comes back announces nothing, so a watch that needs them must try again;
-   * also if another watch has read them since, because only that watch has the answer.
+   * even if another watch has read them since, because only that watch got the answer.
    */
   failed(keys: readonly string[]): void {
     if (keys.some((key) => this.#inputs.has(key))) this.#hasFailed = true;

@@ -204,7 +204,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
-    // Sent again before this answer came, it may be in the queue once more. Nobody waits for that now.
+    // The request may have been sent again before this answer came, and be in the queue once more. Nobody waits for that one.
     const isDone = hold === undefined || granted.kind === 'extended' || granted.kind === 'already-held';
     this.#finish(isDone ? 'given-up' : 'answered');
     // Checked here and not earlier: this is the last moment before control returns to the caller.
@@ -335,7 +335,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#refuse(new NotAcquired(this.writer.resource, refusal));
   }
 
-  /** Looks who holds it now, so that the refusal can say so: since this request began to wait, the holder may have changed. */
+  /** Looks up the holder, so that the refusal can name it: since this request began to wait, the holder may have changed. */
   #timedOut(waitedMs: number): void {
     if (this.isOver) return;
     this.#finish('given-up');

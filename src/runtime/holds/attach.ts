@@ -7,7 +7,6 @@
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
-import { handedOut } from './hand-out.ts';
 import type { Hold } from './public-hold.ts';
 import type { DetachedHold } from './terms.ts';
 import type { Parts } from './together-write.ts';
@@ -22,7 +21,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   const found = await outcomeOf(writer, { kind: 'heartbeat', holder, id } as AnyCommand, runtime.giveUpAt());
   if (found.hold === undefined) throw new NotAcquired(resource, { kind: 'lost' });
   const { lease } = found.hold;
-  // Another process has made it its own: two that go on with one ticket would both believe that they hold it.
+  // Another process has attached it already. Two processes with one ticket would both believe that they hold it.
   if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
   const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
   // Known here before it is moved: from then on this process hears of a loss.
@@ -38,7 +37,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   }
   const former = pairs[0]?.lease ?? undefined;
   if (former !== undefined) await runtime.store.revokeLease(former).catch(() => undefined);
-  await handedOut(runtime, kept);
+  await kept.handOut();
   kept.check();
   return parts.shown(kept);
 }

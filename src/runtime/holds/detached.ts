@@ -22,7 +22,7 @@ import {
   type Session,
   sharesOneClock,
 } from '../session/session.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 import type { AnyOutcome } from '../write/pending-command.ts';
 import type { WaitStatus } from './acquisition.ts';
 import type { AnyResource } from './resource.ts';
@@ -61,13 +61,13 @@ async function acquired(
   parks: ((id: string, status: WaitStatus) => Parked) | undefined,
 ): Promise<Given | Parked> {
   const { runtime, resource } = of;
-  const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
+  const problem = optionsProblem(options, 'detached') ?? requestProblem({ holder: options.holder }, ['holder']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
   const tie = tieOf(of, options.pid);
   const { session, options: left } = await sessionWithin(runtime, resource, options);
   const sent = sentNow(runtime.clock);
-  // A request is on a lease of its own time, and once it is granted, the hold moves to one of the time of the hold: a process
-  // that is killed while it waits for a long hold must not stand in line, and then hold, for as long.
+  // The request has a lease of `ticketMs`, and the hold moves to a lease of its own time once it is granted. Otherwise a
+  // process that is killed while it waits for a long hold would keep its place in line, and then the hold, for that long.
   const asked = options.ticketMs ?? options.ttlMs ?? DETACHED_TTL_MS;
   const lease = await runtime.anchorLease(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
@@ -359,7 +359,9 @@ function checkedHolder({ resource }: AnyResource, holder: string): string {
  */
 async function endingOf(of: AnyResource, { lease, limit }: Grant, withLimit: boolean): Promise<readonly string[]> {
   const names = [...(isOfSession(lease) ? [] : [lease]), ...(withLimit && limit !== undefined ? [limit] : [])];
-  const ids = await Promise.all(names.map((name) => of.leaseIdOf(name).catch(() => undefined)));
+  const idOf = async (name: string): Promise<string | undefined> =>
+    of.runtime.presence.takeGivenId(name) ?? (await of.leaseIdOf(name).catch(() => undefined));
+  const ids = await Promise.all(names.map(idOf));
   return ids.filter((id) => id !== undefined);
 }
 

@@ -1,15 +1,22 @@
 /** A hold, as the runtime keeps it: one grant, with its token and a signal that aborts when it is lost. */
 import type { Hold as Grant, LossReason, Token } from '../../core/index.ts';
 import type { Timer } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
 import type { AnyWriter } from './acquisition.ts';
 import { followOuter } from './outer-hold.ts';
-import { type AnyCommand, type AnyOutcome, outcomeOf, PendingCommand } from '../write/pending-command.ts';
+import {
+  type AnyCommand,
+  type AnyOutcome,
+  BackgroundCommand,
+  outcomeOf,
+  PendingCommand,
+} from '../write/pending-command.ts';
 import { HoldLost, lossIn, NotAcquired } from '../refusal.ts';
 import type { LeaseId } from '../../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../tracer.ts';
-import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
+import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow } from '../session/session.ts';
 
 /** What `release` answers. */
 export type ReleaseOutcome =
@@ -71,19 +78,49 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   /** Whether the known grant is newer than this one. */
   protected abstract isOutdated(grant: G, isStored: boolean): boolean;
 
-  /**
-   * Called before a re-entry into a hold of another process is handed out. Resolves once the record of that
-   * hold is followed, and throws if the hold has ended meanwhile.
-   */
-  async handedOut(): Promise<this> {
-    await this.#following?.begun;
+  /** The last steps before its user gets it: follows the outer hold if another process has that, or sets the time limit. */
+  handOut(): this | Promise<this> {
+    if (this.#following !== undefined) return this.#followed(this.#following.begun);
+    const { maxHoldMs } = this.grant;
+    return this.#reentry || maxHoldMs === undefined ? this : this.#limited(maxHoldMs);
+  }
+
+  async #followed(begun: Promise<void>): Promise<this> {
+    await begun;
     if (!this.isValid) throw new NotAcquired(this.resource, { kind: 'lost' });
     return this;
   }
 
-  /** Whether it can be handed out at once. */
-  get isKnown(): boolean {
-    return this.#following === undefined;
+  async #limited(maxHoldMs: number): Promise<this> {
+    try {
+      await this.#limitTo(maxHoldMs);
+      // The hold may have ended since it was granted: then it must not be handed out.
+      this.check();
+      return this;
+    } catch (error) {
+      await this.release().catch(() => undefined);
+      // If its time was up before the record had the limit, `release` did nothing, and no limit ends the hold.
+      if (this.#lost !== undefined) this.writer.submit(new BackgroundCommand({ kind: 'cancel', id: this.id }));
+      // The time limit passed before the hold could be handed out.
+      if (Failure.is(error, 'not-found')) throw new NotAcquired(this.resource, { kind: 'lost' });
+      throw error;
+    }
+  }
+
+  /** The store measures the time, by a lease that nobody renews. */
+  async #limitTo(maxHoldMs: number): Promise<void> {
+    const { runtime, holder, id } = this;
+    const sent = sentNow(runtime.clock);
+    const session = await runtime.ready();
+    const lease = await runtime.anchorLease(session, maxHoldMs);
+    runtime.presence.forgetLease(lease.name);
+    // Before the store hears of it: from then on the next request may be granted, and re-entries already rest on the hold.
+    this.#endsWith(lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
+    const command = { kind: 'extend', holder, id, limit: lease.name } as AnyCommand;
+    const outcome = await outcomeOf(this.writer, command, runtime.giveUpAt());
+    if (outcome.kind === 'refreshed') return;
+    this.lose({ why: 'reclaimed' });
+    this.check();
   }
 
   get id(): string {
@@ -92,11 +129,6 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
 
   get holder(): string {
     return this.grant.holder;
-  }
-
-  /** How long it may last once granted; the shorter of what was asked for and what the resource allows. */
-  get maxHoldMs(): number | undefined {
-    return this.grant.maxHoldMs;
   }
 
   /** Its holder had the resource already: a re-entry ends with the outer hold. */
@@ -176,7 +208,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   }
 
   /** The hold ends with this lease, `validMs` after `sent`, even if its session is renewed. */
-  endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
+  #endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
     const before = this.#limitLease;
     this.#limitLease = leaseId;
     this.#time = { sent, validMs };

@@ -4,7 +4,7 @@ import type { ResourceWriter } from '../write/resource-writer.ts';
 import { type LossNotice, processOf } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
-import { isResource } from '../session/mailbox.ts';
+import { isResource } from '../write/letters.ts';
 import type { Trace } from '../tracer.ts';
 
 /** A hold of this process that rests on its session. */
@@ -31,9 +31,9 @@ interface Host {
 }
 
 const LOOK_AGAIN_MS = 500;
-/** The most ids that are remembered, of those that may still be asked for. */
+/** How many ids are remembered, in case a caller still asks for them. */
 const MOST_IDS = 10_000;
-/** The most tickets that are remembered; the grant of one that is forgotten goes back. */
+/** How many tickets are remembered; the grant of a forgotten ticket goes back. */
 const MOST_PARKED = 100_000;
 
 export class Holdings {
@@ -80,7 +80,7 @@ export class Holdings {
     return this.holds.has(id) || this.#collected.has(id);
   }
 
-  /** The caller of this request comes back for its answer: a grant must not go back although nobody waits here. */
+  /** The caller of this request comes back for its answer, so a grant is kept although nobody waits for it now. */
   park(id: string, resource: string, holder: string, since: number): void {
     this.#parked.set(id, { owner: ownerOf(resource, holder), since });
     if (this.#parked.size <= MOST_PARKED) return;

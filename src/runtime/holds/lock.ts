@@ -31,34 +31,16 @@ import {
   type HolderView,
   type ModeOutcome,
   type RequestOptions,
-  type SettingsView,
+  type ResourceView,
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 
 /** How to ask for a lock. */
 export interface LockOptions<Meta = Json> extends RequestOptions<Meta> {
   /** `exclusive` if not given: alone. `shared`: together with other readers. */
   readonly mode?: LockMode;
-}
-
-/** A lock, as `inspect` shows it. */
-export interface LockView<Meta = Json> extends SettingsView {
-  /** Its name. */
-  readonly name: string;
-  /** Whether nobody holds it. */
-  readonly isFree: boolean;
-  /** In the order of their grants. */
-  readonly holders: readonly (HolderView<Meta> & { readonly mode: LockMode })[];
-  /** In the order of arrival. */
-  readonly waiting: readonly {
-    readonly holder: string;
-    readonly mode: LockMode;
-    readonly priority: number;
-    readonly reason: string | undefined;
-    readonly metadata: Meta | undefined;
-  }[];
 }
 
 /**
@@ -67,18 +49,23 @@ export interface LockView<Meta = Json> extends SettingsView {
  */
 type LockHeld = DetachedHold & { readonly mode: LockMode };
 
+/** A lock, as `inspect` shows it. */
+export interface LockView<Meta = Json> extends ResourceView<
+  Meta,
+  { readonly mode: LockMode },
+  { readonly mode: LockMode; readonly metadata: Meta | undefined }
+> {
+  /** Whether nobody holds it. */
+  readonly isFree: boolean;
+}
+
 /** A lock by its name. `Meta`: the type of the metadata that its holders give. */
 export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<Meta> & LockOptions<Meta>> {
-  readonly #resource: Resource<LockState, LockCommand, LockOutcome, KeptLockHold>;
+  readonly #resource: Resource<LockState, LockCommand, LockOutcome>;
 
   /** @internal */
   constructor(runtime: Runtime, name: string) {
-    const resource = new Resource<LockState, LockCommand, LockOutcome, KeptLockHold>(
-      runtime,
-      lockMachine,
-      name,
-      askForLock,
-    );
+    const resource = new Resource<LockState, LockCommand, LockOutcome>(runtime, lockMachine, name, askForLock);
     super(resource as never, shownHold);
     this.#resource = resource;
   }
@@ -163,7 +150,7 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
     const kept = new KeptLockHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
     refuseReader(kept, options?.mode);
-    const given = this.#resource.given(kept);
+    const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
   };
 }

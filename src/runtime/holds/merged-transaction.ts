@@ -21,7 +21,7 @@ export function merge(transactions: readonly Transaction[]): Transaction {
     };
     letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
   }
-  // Each transaction compares that our session is alive: once is enough.
+  // Each transaction compares that our session is alive; one comparison is enough.
   const compare = new Map(transactions.flatMap((one) => one.compare.map((each) => [JSON.stringify(each), each])));
   return {
     compare: [...compare.values()],

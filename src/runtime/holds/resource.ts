@@ -11,18 +11,16 @@ import {
 import { Failure } from '../../failure.ts';
 import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
-import { handedOut } from './hand-out.ts';
-import type { KeptHold } from './hold.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
-import { anchorKey, decode, tieIn } from '../layout.ts';
+import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
-import { optionsProblem } from '../options.ts';
+import { type Doer, optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { strategyFields } from '../strategy.ts';
+import { strategyFields } from '../../core/strategy.ts';
 import type { Session } from '../session/session.ts';
 import { type KeyValue, readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
@@ -40,23 +38,19 @@ export type AskFor<Command> = (
 type AskOptions = RequestOptions<unknown> & WaitOptions;
 
 /**
- * A lock or a semaphore, as the objects of users see it: they keep it private, because nothing in it is for users. `H`: the
- * holds that it grants.
+ * A lock or a semaphore, as the objects of users see it: they keep it private, because nothing in it is for users.
  */
-export class Resource<
-  State extends Coordinated,
-  Command extends AnyCommand,
-  Outcome extends AnyOutcome,
-  H extends KeptHold,
-> {
+export class Resource<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
   readonly name: string;
   readonly runtime: Runtime;
   readonly writer: ResourceWriter<State, Command, Outcome>;
+  readonly #kind: ResourceKind;
   readonly #askFor: AskFor<AnyCommand>;
 
   constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string, askFor: AskFor<AnyCommand>) {
     this.runtime = runtime;
     this.name = name;
+    this.#kind = machine.kind;
     this.writer = runtime.writer(machine, name);
     this.#askFor = askFor;
   }
@@ -71,7 +65,7 @@ export class Resource<
     wait: boolean,
     deliver: Deliver<T, Options>,
   ): Promise<T> {
-    const problem = options === undefined ? undefined : optionsProblem(options);
+    const problem = options === undefined ? undefined : optionsProblem(options, this.#kind);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
     // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
@@ -121,11 +115,6 @@ export class Resource<
     return this.writer as unknown as AnyWriter;
   }
 
-  /** Prepares a hold before it is handed out. */
-  given(hold: H): H | Promise<H> {
-    return handedOut(this.runtime, hold);
-  }
-
   submit(command: object, mark?: string): Promise<Outcome> {
     this.runtime.refuseIfClosed();
     return outcomeOf(this.writer, command as unknown as Command, this.runtime.giveUpAt(), mark);
@@ -144,10 +133,10 @@ export class Resource<
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
-  async configure(settings: Settings): Promise<void> {
-    const problem = settingsProblem(settings);
+  async configure(settings: Settings, { by }: Doer = {}): Promise<void> {
+    const problem = settingsProblem(settings) ?? (by === undefined ? undefined : requestProblem({ holder: by }));
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submitOnce({ ...settings, kind: 'configure' });
+    await this.submitOnce({ ...settings, kind: 'configure', ...(by !== undefined && { holder: by }) });
   }
 
   // Inspect
@@ -205,7 +194,7 @@ export class Resource<
 
 /** Of either kind, where the difference does not matter. */
 export type AnyResource = Pick<
-  Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>,
+  Resource<Coordinated, AnyCommand, AnyOutcome>,
   'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'tieOf' | 'untilAnswered'
 >;
 

@@ -14,7 +14,7 @@ import { Failure, shown } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
-import { refuseUnlessFunction } from '../options.ts';
+import { type Doer, refuseUnlessFunction, wholeNumberFromZero } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Given } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
@@ -27,11 +27,11 @@ import {
   type DetachedOptions,
   type HolderView,
   type RequestOptions,
-  type SettingsView,
+  type ResourceView,
   settingsView,
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
-import { mayWait } from '../strategy.ts';
+import { mayWait } from '../../core/strategy.ts';
 
 /** How to ask for slots. */
 export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
@@ -40,9 +40,11 @@ export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
 }
 
 /** A semaphore, as `inspect` shows it. */
-export interface SemaphoreView<Meta = Json> extends SettingsView {
-  /** Its name. */
-  readonly name: string;
+export interface SemaphoreView<Meta = Json> extends ResourceView<
+  Meta,
+  { readonly weight: number; readonly slots: readonly number[] },
+  { readonly weight: number }
+> {
   /** How many slots there are; 0 if nobody has used it yet. */
   readonly capacity: number;
   /** How many of them are held. */
@@ -51,15 +53,6 @@ export interface SemaphoreView<Meta = Json> extends SettingsView {
   readonly availableSlots: number;
   /** Who stopped every grant, when and why; undefined if nobody did. */
   readonly drained: Drain | undefined;
-  /** In the order of their grants. */
-  readonly holders: readonly (HolderView<Meta> & { readonly weight: number; readonly slots: readonly number[] })[];
-  /** In the order of arrival. */
-  readonly waiting: readonly {
-    readonly holder: string;
-    readonly weight: number;
-    readonly priority: number;
-    readonly reason: string | undefined;
-  }[];
 }
 
 /** Who drains a semaphore, and why. */
@@ -74,9 +67,18 @@ export interface Draining {
 export interface Undraining {
   /** Who; recorded in the event. */
   readonly holder: string;
-  /** The revision of the drain that you saw: another one stays. */
+  /** The revision of the drain that you saw; any other drain stays. */
   readonly revision?: number;
 }
+
+/** Who changes a capacity, and which one. */
+export interface Resizing extends Doer {
+  /** The capacity that you saw: another one stays. */
+  readonly from?: number;
+}
+
+/** What `resize` answers. `capacity-mismatch`: it is not the one that you saw, and stays. */
+export type ResizeResult = Extract<SemaphoreOutcome, { kind: 'resized' | 'capacity-mismatch' }>;
 
 /** What `drain` answers. */
 export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-drained' }>;
@@ -84,7 +86,7 @@ export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-dra
 /** What `undrain` answers. */
 export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
 
-type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
+type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome>;
 
 /** A detached hold of slots, with their numbers. */
 type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
@@ -133,17 +135,27 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     return runUnder(hold, work, traceOf(hold));
   }
 
-  /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
-  async resize(capacity: number): Promise<void> {
-    const problem = requestProblem({ capacity }, ['capacity']);
+  /** Changes the capacity. If more slots are in use, the change takes effect as holders release them. */
+  async resize(capacity: number, { by, from }: Resizing = {}): Promise<ResizeResult> {
+    const problem =
+      requestProblem({ capacity, holder: by }, ['capacity']) ??
+      (from === undefined || wholeNumberFromZero.fits(from)
+        ? undefined
+        : `from is ${shown(from)}; expected ${wholeNumberFromZero.words}`);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.#resource.submitOnce({ kind: 'resize', capacity });
-    if (this.#named.capacity !== undefined) this.#named.capacity = capacity;
+    const command = {
+      ...{ kind: 'resize', capacity },
+      ...(by !== undefined && { holder: by }),
+      ...(from !== undefined && { from }),
+    };
+    const outcome = (await this.#resource.submitOnce(command)) as ResizeResult;
+    if (outcome.kind === 'resized' && this.#named.capacity !== undefined) this.#named.capacity = capacity;
+    return outcome;
   }
 
   /**
    * Grants nothing new until `undrain`: requests wait, tries are refused, and holders keep what they have. Those who wait see
-   * the reason. One that is drained already keeps its first drain.
+   * the reason. A semaphore that is drained already keeps its first drain.
    */
   async drain(by: Draining): Promise<DrainResult> {
     const { holder, reason } = by;
@@ -211,7 +223,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
     const kept = new KeptSemaphoreHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
-    const given = this.#resource.given(kept);
+    const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };
 }

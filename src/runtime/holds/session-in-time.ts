@@ -7,7 +7,7 @@ import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 import { onAbort } from '../on-abort.ts';
 
-/** The session, and the options with the rest of the time. `isOne`: `resource` names a lock or a semaphore, and not several. */
+/** The session, and the options with the rest of the time. `isOne`: `resource` names a single lock or semaphore. */
 export async function sessionWithin<Options extends WaitOptions | undefined>(
   runtime: Runtime,
   resource: string,

@@ -72,7 +72,7 @@ export interface DetachedHold extends HoldClaim {
   readonly ttlMs: number;
   /** Renew it within this time, and again within this time after each renewal. */
   readonly renewWithinMs: number;
-  /** The hold ends after this time, however well it is renewed; absent if that is not limited. */
+  /** The hold ends after this time even if it is renewed; absent without such a limit. */
   readonly maxHoldMs?: number;
   /** The process with which the hold ends; absent if there is none, or if this store cannot see it end. */
   readonly endsWithPid?: number;
@@ -137,6 +137,26 @@ export interface SettingsView {
   readonly maxHoldMs: number | undefined;
   /** How long a detached hold lasts without a renewal, if that was configured. */
   readonly ttlMs: number | undefined;
+}
+
+/** One request in the queue, as `inspect` shows it. */
+export interface WaiterView {
+  /** Who waits. */
+  readonly holder: string;
+  /** Higher goes first. */
+  readonly priority: number;
+  /** Why it wants the resource, if it says so. */
+  readonly reason: string | undefined;
+}
+
+/** A lock or a semaphore, as `inspect` shows it. `Held` and `Asked`: what its holders and waiters show beyond that. */
+export interface ResourceView<Meta, Held, Asked> extends SettingsView {
+  /** Its name. */
+  readonly name: string;
+  /** In the order of their grants. */
+  readonly holders: readonly (HolderView<Meta> & Held)[];
+  /** In the order of arrival. */
+  readonly waiting: readonly (WaiterView & Asked)[];
 }
 
 export function settingsView(record: { readonly onStale: OnStale; readonly limits?: Limits }): SettingsView {

@@ -1,6 +1,6 @@
 /**
  * Tickets: a request for a detached hold that keeps its place in the queue while its caller is away. The ticket is the id of
- * the request. It lies in the store on a lease of its own, so any process on the store can go on with it:
+ * the request. It lies in the store on a lease of its own, so any process on the store can continue with it:
  *
  *     askWithTicket ──▶ the hold, or a ticket ──collect──▶ the hold, or: still waiting, or: gone
  *                                      └─────withdraw──▶ the next in line moves up
@@ -64,7 +64,7 @@ export interface CollectOptions {
   readonly signal?: AbortSignal;
 }
 
-/** How often to look by itself, in case a wake-up was missed. */
+/** How often to look without being woken, in case a wake-up was missed. */
 const LOOK_AGAIN_MS = 5_000;
 
 interface Given {

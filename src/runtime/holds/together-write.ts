@@ -1,6 +1,6 @@
 /**
- * The write that takes several locks and slots at once, or none of them: decided on what one read showed, made as one
- * transaction, and found again by the ids of its requests if the answer got lost.
+ * Takes several locks and slots in one write, or none of them: reads all of them, decides, and sends one transaction. If the
+ * answer is lost, the ids of the requests show whether it landed.
  */
 import {
   acquireTogether,
@@ -24,7 +24,6 @@ import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-
 import { readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';
 import type { WaitOptions } from './acquisition.ts';
-import { handedOut } from './hand-out.ts';
 import type { KeptHold } from './hold.ts';
 import { HoldSet } from './hold-set.ts';
 import type { Hold } from './public-hold.ts';
@@ -53,7 +52,7 @@ export interface Parts {
   acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
 }
 
-/** After this many lost races in a row, waiting in order is the better way. */
+/** After this many lost races in a row, it waits for the resources in order instead. */
 const MOST_RACES = 16;
 /** How many resources one transaction reads, at four reads each. */
 const READ_AT_ONCE = 32;
@@ -239,7 +238,7 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     );
     const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
     try {
-      await Promise.all(kept.map(async (hold) => handedOut(runtime, hold)));
+      await Promise.all(kept.map(async (hold) => hold.handOut()));
       // Their limits took time to set, and the first may be over before the last is there.
       holds.check();
     } catch (error) {

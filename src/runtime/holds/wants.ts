@@ -27,7 +27,7 @@ export interface Piece {
 export type AcquireCommand = Request & AnyCommand;
 
 export function piecesOf(wants: readonly Want[], options: object): readonly Piece[] {
-  const problem = optionsProblem(options);
+  const problem = optionsProblem(options, 'together');
   if (problem !== undefined) throw new Failure('invalid', problem);
   if (!Array.isArray(wants)) throw new Failure('invalid', `what is wanted is ${shown(wants)}, not a list`);
   if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');

@@ -39,7 +39,7 @@ export class MemberFeed {
     return this.#following?.view ?? NO_VIEW;
   }
 
-  /** Whether all processes give a view the same version: not with views of the user's own. */
+  /** Whether all processes give a view the same version; they do not if users supply their own views. */
   get hasSharedVersions(): boolean {
     return this.#supplied === undefined;
   }
@@ -126,7 +126,7 @@ class Following {
 
   async #resync(): Promise<Revision> {
     await this.#list(AbortSignal.any([this.#runtime.stopped, this.#over.signal]));
-    // Also if nothing is different now: members may have come and gone meanwhile.
+    // Even if nothing is different now: members may have come and gone meanwhile.
     this.#changed(true);
     return this.#asOf;
   }

@@ -40,7 +40,7 @@ export interface LeadOptions {
   readonly holder?: string;
   /** The reason, shown to those who wait. */
   readonly reason?: string;
-  /** What others are to know of the leader. */
+  /** What others get to see of the leader. */
   readonly metadata?: Json;
   /** Called when another process leads, and this one waits. */
   readonly onWaiting?: () => void;

@@ -159,7 +159,7 @@ function unchanged({ key, modRevision }: KeyValue): Compare {
   return { key, target: 'mod', is: '=', than: modRevision };
 }
 
-/** The same record with other assets, on the same lease. Carries no events: those of the write before have been told. */
+/** The same record with other assets, on the same lease. Carries no events: the write before it already published its own. */
 function rewritten(pair: KeyValue, assets: readonly RecordedAsset[]): Operation {
   const record = recordIn(pair);
   return {
@@ -184,7 +184,7 @@ export function refuseUnlessAssets(assets: unknown): void {
   refuseTooMany((assets as string[]).map((id) => ({ id })));
 }
 
-/** `assets`: all that the record would have, with those that it has already. */
+/** `assets`: all that the record would have after the write. */
 function refuseTooMany(assets: readonly { readonly id: string }[]): void {
   const bytes = Buffer.byteLength(JSON.stringify(assets.map(({ id }) => id))) + assets.length * ASSET_OVERHEAD;
   if (bytes <= LARGEST_RECORD_BYTES) return;
@@ -195,5 +195,5 @@ function refuseTooMany(assets: readonly { readonly id: string }[]): void {
   );
 }
 
-/** The names and numbers of one asset in the record, besides its id. */
+/** The bytes of one asset in the record, without its id. */
 const ASSET_OVERHEAD = 50;

@@ -1,4 +1,7 @@
-/** The key under which the topology is broadcast: its event reaches every process, and its value those that come later. */
+/**
+ * The key under which the topology is broadcast: its event reaches every process that runs, and its value every process that
+ * starts later.
+ */
 import type { Topology, Token } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
@@ -79,7 +82,7 @@ export function sendTopology(
   });
 }
 
-/** Calls `handler` with the last topology, then with every later one. Those that it is too slow for are skipped. */
+/** Calls `handler` with the last topology, then with every later one. A handler that is too slow skips some. */
 export function followTopology(
   runtime: Runtime,
   handler: (topology: Topology) => void | Promise<void>,

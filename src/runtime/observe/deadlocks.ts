@@ -32,7 +32,7 @@ import { Slices } from '../slices.ts';
 import { readEach, ticketIn } from '../stored.ts';
 import { recordOf } from '../write/snapshot.ts';
 
-/** So many tickets or records are read at once. */
+/** How many tickets or records one read asks for. */
 const PAGE = 125;
 const LOOK_AGAIN_MS = 500;
 
@@ -74,7 +74,7 @@ export class Deadlocks implements RuntimeObserver {
     const slices = new Slices(this.#runtime);
     const queues = await this.#readQueues(slices);
     let found = await this.#search(queues, slices);
-    // What was read at several revisions may never have been so together. What a second reading finds unchanged was so.
+    // Reads at several revisions may show a state that never existed. What a second reading finds unchanged did exist.
     if (found.length > 0 && !queues.isOfOneRevision) {
       const again = await this.#readQueues(slices);
       found = await this.#search(again, slices, queues);

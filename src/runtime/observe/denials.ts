@@ -4,8 +4,8 @@
  *
  *     n/denied   { total, by: { "lock/main": 7, … } }
  *
- * A count is for people and charts. What a process that dies has not written yet is missing from it; an answer that gets
- * lost is not repeated, so nothing is counted twice.
+ * A count is for people and charts. Denials that a process had not written when it died are missing from it. A write without an
+ * answer is not repeated, so nothing is counted twice.
  */
 import type { Event } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
@@ -19,20 +19,22 @@ import { isCount, isObject } from '../stored.ts';
 export interface Denials {
   /** All of them together. */
   readonly total: number;
-  /** By resource, such as `lock/main-branch`; the most frequent first. The total also has those that are not listed. */
+  /** By resource, such as `lock/main-branch`; the most frequent first. The total includes resources that are not listed. */
   readonly byResource: ReadonlyMap<string, number>;
 }
 
 const KEY = 'n/denied';
 /** Beyond these, the least frequent are only in the total. */
 const MOST_RESOURCES = 1_000;
-/** A write that loses more races than this is left to the next time. */
+/** After this many lost races, the write waits for the next round. */
 const MOST_RACES = 8;
 
 export class DenialCounts implements RuntimeObserver {
   readonly #runtime: Runtime;
   #own = new Map<string, number>();
   #writing: Promise<void> | undefined;
+  /** The largest total that was told: what gets lost on the way to the store does not make it smaller. */
+  #told = 0;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -47,11 +49,19 @@ export class DenialCounts implements RuntimeObserver {
     void this.write();
   }
 
-  /** What is written, and what this process has still to add. */
+  /** What is written, and what this process has still to add. It never becomes less, which charts would take for a new start. */
   async read(): Promise<Denials> {
     const { store, stopped } = this.#runtime;
-    const { pairs } = await readRange(store, { key: KEY }, stopped);
-    return shown(added(countsIn(pairs[0]), this.#own));
+    for (;;) {
+      await this.#writing;
+      const own = this.#own;
+      const { pairs } = await readRange(store, { key: KEY }, stopped);
+      // While they are being written, nobody can tell whether the store has them already.
+      if (own !== this.#own) continue;
+      const { total, by } = added(countsIn(pairs[0]), own);
+      this.#told = Math.max(this.#told, total);
+      return { total: this.#told, byResource: by };
+    }
   }
 
   /** Never throws: a count must not get in the way of anything. */
@@ -121,8 +131,4 @@ function added({ total, by }: Counts, adding: ReadonlyMap<string, number>): Coun
 
 function mostFrequent(counts: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   return new Map([...counts].sort((a, b) => b[1] - a[1]).slice(0, MOST_RESOURCES));
-}
-
-function shown({ total, by }: Counts): Denials {
-  return { total, byResource: by };
 }

@@ -29,7 +29,7 @@ export class EventLog {
     this.#runtime = runtime;
   }
 
-  /** Tells every event after `since`, until the signal aborts. Resolves with the revision after which none is missed. */
+  /** Delivers every event after `since`, until the signal aborts. Resolves with the revision after which none is missed. */
   follow(
     source: EventSource,
     since: Revision | 'now',

@@ -41,7 +41,7 @@ interface Forced {
 }
 
 interface Imported {
-  /** It came out of the files of `import`. */
+  /** `import` restored it from files. */
   readonly imported?: boolean;
 }
 
@@ -75,10 +75,10 @@ export interface QueuedEvent extends EventFields<'lock:queued' | 'semaphore:queu
   readonly priority: number;
 }
 
-/** A try for a lock was refused; told in this process only. */
+/** A try for a lock was refused; only this process gets the event. */
 export interface LockDeniedEvent extends EventFields<'lock:denied'> {}
 
-/** A try for slots was refused; told in this process only. */
+/** A try for slots was refused; only this process gets the event. */
 export interface SemaphoreDeniedEvent extends EventFields<'semaphore:denied'> {
   /** How many slots were asked for. */
   readonly weight: number;
@@ -115,7 +115,9 @@ export interface UndrainedEvent extends EventFields<'semaphore:undrained'> {
 /** A task is new; `holder` is who published it, if it said so. */
 export interface TaskPublishedEvent extends EventFields<'task:published'> {}
 
-/** A task was claimed, released, requeued, completed or failed. Workers that are not signalbox tell less. */
+/**
+ * A task was claimed, released, requeued, completed or failed. Events of workers that do not use signalbox have fewer fields.
+ */
 export interface TaskEvent
   extends EventFields<`task:${'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`>, Partial<WithToken> {
   /** How often the task was claimed. */
@@ -175,7 +177,7 @@ export interface PipelineEndedEvent extends EventFields<`pipeline:${'cancelling'
 /** A member came, or went; `holder` is its id. */
 export interface MemberEvent extends EventFields<`member:${'joined' | 'left'}`> {}
 
-/** Another member is first in the view, as this process sees it; told in this process only. `holder` is that member. */
+/** Another member is first in the view, as this process sees it; only this process gets the event. `holder` is that member. */
 export interface CoordinatorEvent extends EventFields<'coordinator:changed'> {
   /** The coordinator before; null if there was no member. */
   readonly from: string | null;

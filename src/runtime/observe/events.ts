@@ -8,7 +8,7 @@
 import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
 import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { follow } from '../session/follow.ts';
+import { follow, startsOnce } from '../session/follow.ts';
 import { sharesOneClock } from '../session/session.ts';
 import {
   type RecordDocument,
@@ -57,7 +57,7 @@ const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|to
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #subscribers = new Set<Subscriber>();
-  #following: Promise<unknown> | undefined;
+  readonly #followRecords = startsOnce(() => this.#follow());
   readonly #feed: TaskFeed;
   readonly #taskEvents = new TaskEvents();
   readonly #listeners: Readonly<Record<EventSource, Set<RevisionListener>>> = { records: new Set(), tasks: new Set() };
@@ -111,15 +111,6 @@ export class Events implements FeedListener, RuntimeObserver {
       throw error;
     }
     return subscription(unsubscribe);
-  }
-
-  async #followRecords(): Promise<void> {
-    try {
-      await (this.#following ??= this.#follow());
-    } catch (error) {
-      this.#following = undefined;
-      throw error;
-    }
   }
 
   #follow(): Promise<unknown> {

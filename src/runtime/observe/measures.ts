@@ -6,7 +6,7 @@ import type { LossReason } from '../../core/index.ts';
 import type { Durations, Metrics, ResourceMetrics } from './metrics.ts';
 import { type Measured, type Tracer, tracerOf } from '../tracer.ts';
 
-/** From a quarter of a millisecond, the time of a fast store, to an hour, the time of a long build. */
+/** From a quarter of a millisecond (a fast store) to an hour (a long build). */
 export const BOUNDS_MS: readonly number[] = [
   ...[0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000],
   ...[30_000, 60_000, 300_000, 900_000, 3_600_000],
@@ -192,7 +192,7 @@ export class Measures {
     }
   }
 
-  /** A write has arrived here. Only if this process sent it, it is known how long ago, whatever other machines' clocks say. */
+  /** A write has arrived here. If this process sent it, the delay is known, whatever the clocks of other machines say. */
   arrived(what: Arrival, revision: number, now: number): void {
     const sentAt = this.#sent.get(revision);
     if (sentAt !== undefined) this.took(what, now - sentAt);

@@ -1,5 +1,5 @@
 /**
- * Events from a time in the past on, as far as the store still has its history, and then those that happen. Unlike a
+ * Events from a time in the past on, as far as the store still has its history, and then new events as they happen. Unlike a
  * subscription it drops nothing: its listener runs on the path of the watch, so it must neither throw nor wait.
  */
 import { matches } from '../../core/index.ts';
@@ -25,7 +25,7 @@ export interface PastWindow {
   readonly until?: Revision;
 }
 
-/** So many keys are read at once to find the newest. */
+/** How many keys one read asks for to find the newest. */
 const KEYS_AT_ONCE = 2_000;
 
 /** Events of tasks come in an order of their own. Ends when the signal aborts. */

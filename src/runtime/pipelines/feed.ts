@@ -2,7 +2,7 @@
 import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
-import { follow } from '../session/follow.ts';
+import { follow, startsOnce } from '../session/follow.ts';
 import type { RecordDocument } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields, isCount, isObject, isTime, readEach } from '../stored.ts';
@@ -34,7 +34,7 @@ export class PipelineFeed {
   /** By the key of the state. */
   readonly #listeners = new Map<string, Set<PipelineListener>>();
   readonly #listenersToAll = new Set<AllPipelinesListener>();
-  #following: Promise<unknown> | undefined;
+  readonly #following = startsOnce(() => this.#follow());
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -60,9 +60,8 @@ export class PipelineFeed {
 
   async #listening(stop: () => void): Promise<() => void> {
     try {
-      await (this.#following ??= this.#follow());
+      await this.#following();
     } catch (error) {
-      this.#following = undefined;
       stop();
       throw error;
     }

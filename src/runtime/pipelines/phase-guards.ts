@@ -1,4 +1,4 @@
-/** The guards of a phase, as its driver looks at them: all at first, then the cheap ones before those that run commands. */
+/** The guards of a phase, as its driver checks them: all at first, later the cheap guards before the ones that run commands. */
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
   type Condition,

@@ -40,7 +40,7 @@ export class Spool {
   #file: number;
   #size = 0;
 
-  /** Undefined if this user can have no private file; the log then goes only to the store. */
+  /** Undefined if this user cannot have a private file; then the log goes only to the store. */
   static open(name: string): Spool | undefined {
     try {
       const directory = ownDirectory();

@@ -1,5 +1,5 @@
 /**
- * A standing driver: drives every pipeline that no process drives, and stands by for those that another process drives.
+ * A standing driver: drives every pipeline without a driver, and stands by for the pipelines of other drivers.
  *
  *     a record appears or changes ──▶ one line of work for its pipeline ──▶ waits for the driver's lock ──▶ drives
  *
@@ -85,7 +85,7 @@ export class StandingDriver {
     if (record === undefined) this.#skipped.delete(id);
     if (line !== undefined) {
       line.hasChanged = true;
-      // A late word of an earlier state must not stop what runs now.
+      // Late news of an earlier state must not stop what runs now.
       if (!isToDrive && !line.isDriving) line.unneeded.abort();
     } else if (isToDrive && !this.#skipped.has(id) && !this.#over.aborted) {
       const work = this.#work(id).finally(() => this.#working.delete(work));
@@ -131,7 +131,7 @@ export class StandingDriver {
         if (other.isGone) this.#safely(() => onStandBy?.(id, other));
       },
     });
-    // Left although it could go on: another driver took over, for which this one now stands by.
+    // The drive ended although the pipeline could go on: another driver took over, and this one stands by for it.
     return left.kind === 'left' && canBeDriven(left.record) ? PASSING_MS : 0;
   }
 

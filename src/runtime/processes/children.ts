@@ -90,12 +90,12 @@ export class Children {
     return isOfOneMachine(this.#runtime.store);
   }
 
-  /** Whether other users may have written the notes: on etcd all that reach it may, in a file only where it is shared. */
+  /** Whether other users may have written the notes: on etcd every client may, in a file only if it is shared. */
   get areOfSeveralUsers(): boolean {
     return !this.areOfOneMachine || this.#runtime.store.isOfSeveralUsers === true;
   }
 
-  /** Those of these holds of other processes that still exist. */
+  /** Filters holds of other processes: answers the ones that still exist. */
   stillHeld(told: readonly HoldTold[]): Promise<readonly { readonly resource: string; readonly grant: Grant }[]> {
     return stillHeld(this.#runtime, told);
   }
@@ -107,7 +107,7 @@ export class Children {
 
   /**
    * Writes the notes of a child. The child may begin only after this answers `entered`. `outer`: the holds around this
-   * process; those that have ended meanwhile do not matter.
+   * process; holds that have ended meanwhile do not matter.
    */
   async enter(
     holds: readonly Ground[],

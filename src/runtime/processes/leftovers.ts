@@ -46,7 +46,7 @@ interface Cleared {
   readonly left?: string;
 }
 
-/** Resolves when no leftover can run any more; after an abort or a time-out, with those that still can. */
+/** Resolves when no leftover can run any more; after an abort or a time-out, with the ones that still may. */
 export async function clearLeftovers(found: Found, clearing: Clearing): Promise<readonly string[]> {
   for (const { resource, key } of found.unreadable)
     clearing.tell(

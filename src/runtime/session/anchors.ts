@@ -42,7 +42,8 @@ export class Anchors {
 
   /**
    * Takes a list of all anchors, read at `revision`, or from then on page by page: a lease that had ended before its page was
-   * read does not come back. Changes that were followed later win. There may be one for each hold, so it yields after each.
+   * read does not come back. Changes that were followed later win. There may be an anchor for each hold, so it yields after
+   * each.
    */
   *list(pairs: readonly KeyValue[], revision: Revision): Steps<void> {
     const listed = new Map<string, Revision>();

@@ -4,19 +4,8 @@
  */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import type {
-  Health,
-  KeyRange,
-  Lease,
-  LeaseId,
-  LeaseState,
-  Revision,
-  Store,
-  Transaction,
-  TransactionResult,
-  Watch,
-  WatchHint,
-} from '../../store/index.ts';
+import type { Health, KeyRange, Revision, Store, Transaction, TransactionResult } from '../../store/index.ts';
+import type { Lease, LeaseId, LeaseState, Watch, WatchHint } from '../../store/index.ts';
 import { readsOnly } from '../../store/index.ts';
 
 export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {

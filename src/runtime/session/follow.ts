@@ -29,6 +29,19 @@ export async function follow(
   return since;
 }
 
+/** For a watch that listeners share: the first one starts it. If that fails, the next one tries again. */
+export function startsOnce(start: () => Promise<unknown>): () => Promise<void> {
+  let started: Promise<unknown> | undefined;
+  return async () => {
+    try {
+      await (started ??= start());
+    } catch (error) {
+      started = undefined;
+      throw error;
+    }
+  };
+}
+
 async function keepFollowing(
   store: Store,
   clock: Clock,

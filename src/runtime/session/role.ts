@@ -20,7 +20,7 @@ export async function takeRole(runtime: Runtime, role: string): Promise<boolean>
     stopped,
   );
   const [read] = results;
-  // A key that cannot be read names nobody, and must not keep everybody from it.
+  // A key that cannot be read names nobody, and must not keep every process from the role.
   const [holder = session.id] = read?.do === 'read' ? readEach(read.pairs, (pair) => decode<unknown>(pair)) : [];
   return holder === session.id;
 }

@@ -118,7 +118,7 @@ export class Session {
     else if (this.isValid()) this.#renewed(sent);
   }
 
-  /** Only ever called while the time of the last renewal is not up: one that comes later is not believed. */
+  /** Only called while the last renewal still counts: an answer that comes later is ignored. */
   #renewed(sent: Sent): void {
     this.#measures?.renewed(true);
     this.#sent = sent;

@@ -27,7 +27,7 @@ import type { Trace } from '../tracer.ts';
 import { persistently, writeOnce } from '../write/write-once.ts';
 import { BackoffLease } from './backoff-lease.ts';
 import type { Claimed } from './claiming.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { endTransaction } from './writing.ts';

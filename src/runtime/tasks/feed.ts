@@ -1,7 +1,7 @@
 /** The one watch on tasks of a process, shared by all its listeners, and the events that its changes mean. */
 import { BACKOFF_OWNER, type Event, unpublished } from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
-import { follow } from '../session/follow.ts';
+import { follow, startsOnce } from '../session/follow.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskResource, type TaskPart } from './keys.ts';
 import { withPart } from './reading.ts';
@@ -16,7 +16,7 @@ export interface FeedListener {
 export class TaskFeed {
   readonly #runtime: Runtime;
   readonly #listeners = new Set<FeedListener>();
-  #following: Promise<unknown> | undefined;
+  readonly #following = startsOnce(() => this.#follow());
   /** The listeners have every change up to this revision. */
   delivered: Revision = 0;
 
@@ -28,9 +28,8 @@ export class TaskFeed {
   async listen(listener: FeedListener): Promise<void> {
     this.#listeners.add(listener);
     try {
-      await (this.#following ??= this.#follow());
+      await this.#following();
     } catch (error) {
-      this.#following = undefined;
       this.#listeners.delete(listener);
       throw error;
     }
@@ -64,8 +63,8 @@ type Changed = Partial<Record<TaskPart, Change>>;
 const MOST_OWNERS = 10_000;
 
 /**
- * Reads events off the changes of the keys of tasks. Signalbox writes its events into the bookkeeping; workers that are not
- * signalbox write only the three plain keys, and what they did shows in these.
+ * Reads events off the changes of the keys of tasks. Signalbox writes its events into the bookkeeping; workers without
+ * signalbox write only the three plain keys, and these show what they did.
  */
 export class TaskEvents {
   readonly #owners = new Map<string, string>();
@@ -106,7 +105,7 @@ export class TaskEvents {
       const isNew = owner.pair.version === 1 || this.#owners.get(id) !== owner.pair.value.text;
       return isNew ? [...events, { type: 'task:claimed', at, holder, ...token }] : events;
     }
-    // If only the owner went, its lease ended: the process that repairs the task tells that it is pending again.
+    // If only the owner went, its lease ended: the process that repairs the task reports that it is pending again.
     const isFreed = owner !== undefined && word === 'pending' && data?.kind !== 'delete';
     return isFreed ? [...events, { type: 'task:released', at, holder }] : events;
   }

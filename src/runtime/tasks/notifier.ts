@@ -92,7 +92,7 @@ function reasonOf({ before, after }: Turn): 'published' | 'released' | 'requeued
   if (after.data === undefined) return undefined;
   if (before.data === undefined || before.data.published !== after.data.published) return 'published';
   if (statusOf(after) !== 'pending' || isBackingOff(after)) return undefined;
-  // Told when the pause is over: before that no worker could claim it.
+  // Subscribers hear of it when the pause is over: before that no worker could claim it.
   if (isBackingOff(before)) return 'requeued';
   if (statusOf(before) === 'pending') return undefined;
   const hasNewEntry = before.bookkeeping?.mod !== after.bookkeeping?.mod;

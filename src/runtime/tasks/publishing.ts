@@ -16,7 +16,7 @@ import type { Revision, TransactionResult } from '../../store/index.ts';
 import { flag, shapeProblem, shortText, valuesProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { publishTransaction } from './writing.ts';

@@ -1,14 +1,14 @@
 /**
  * Marks tasks as pending again whose owner has died. Such a task still has the status `running` in the store. Workers can
- * claim it all the same; where none does, a repair writes the status and tells subscribers. Every process could do it: each
- * waits for a delay of its own, so that one write usually spares the others theirs.
+ * claim it all the same; where none does, a repair writes the status and tells subscribers. Every process can repair: each
+ * waits for a different delay, so that one write usually saves the others theirs.
  */
 import type { Timer } from '../../clock.ts';
 import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';
 import { writeOnce } from '../write/write-once.ts';
-import { taskDeeds } from './deeds.ts';
+import { taskDeeds } from './witnessed.ts';
 import { readTasks, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
 import { hashOf } from './workers.ts';

@@ -1,5 +1,5 @@
 /**
- * Forgets finished tasks after a while: so long after they ended, and the oldest of them if they are too many.
+ * Forgets finished tasks: each some time after it ended, and the oldest ones if there are too many.
  *
  * The store measures the time, so no clocks of two machines are compared, and tasks that other programs finished, which
  * leave no time at all, count as well. Maintenance makes a mark now and then:
@@ -9,7 +9,8 @@
  *                   Tasks that ended up to that revision are forgotten
  *
  * The reboot of a machine ends every lease of its embedded store, also of marks whose time has just begun. So a mark that is
- * gone counts only if its time can have passed by the clock of the process that looks. That clock may delay, never hurry.
+ * gone counts only if its time can have passed by the clock of the process that looks. That clock can only delay the end of a
+ * mark.
  */
 import { isFinished, type Task } from '../../core/index.ts';
 import { prefixed, readRange, type Revision } from '../../store/index.ts';
@@ -17,7 +18,7 @@ import { encode } from '../layout.ts';
 import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
-import { forgetTask } from './idle.ts';
+import { forgetTask } from './unclaimed.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { persistently, sendWitnessed } from '../write/write-once.ts';
 import type { TaskCache } from './task-cache.ts';
@@ -60,9 +61,9 @@ export const keepTime: Accepted = {
   words: `a whole number of milliseconds from 1 to ${LONGEST_KEEP_MS}, which is a year`,
   fits: (value) => wholeNumber.fits(value) && (value as number) <= LONGEST_KEEP_MS,
 };
-/** So many marks are made while one lasts: a task may be kept for an eighth longer than it has to be. */
+/** How many marks are made while one lasts: a task may be kept for an eighth longer than it has to be. */
 const MARKS_AT_ONCE = 8;
-/** So many tasks are forgotten in one round of maintenance. */
+/** How many tasks one round of maintenance forgets at most. */
 const MOST_AT_ONCE = 1_000;
 
 export class TaskRetention {
@@ -79,7 +80,7 @@ export class TaskRetention {
     return { keepMs, keepMost };
   }
 
-  /** The settings as they are saved: nothing if they are those that every store begins with. */
+  /** The settings as they are saved; empty if they are the defaults. */
   async changed(): Promise<{ readonly retention?: Retention }> {
     const retention = await this.settings();
     return isDefault(retention) ? {} : { retention };
@@ -90,7 +91,7 @@ export class TaskRetention {
     if (isDefault(await this.settings())) await this.configure(loaded);
   }
 
-  /** For all processes that use this store. Tasks that have ended already are kept as was said before. */
+  /** For all processes that use this store. Tasks that have ended already keep the earlier settings. */
   configure(change: Partial<Retention>): Promise<Retention> {
     // Harmless to repeat: the second time it changes nothing.
     return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
@@ -150,7 +151,8 @@ export class TaskRetention {
     if (last === undefined) return true;
     const lease = live.get(last.revision) ?? null;
     const state = lease === null ? null : await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
-    // Of a mark that lost its lease, only a clock tells the time. One that says it lasts too long has been wrong.
+    // Once a mark has lost its lease, only a clock can measure its time. A clock by which it would last longer than `keepMs`
+    // was wrong.
     const remainingMs = state?.remainingMs ?? last.until - now;
     return remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE) || (state === null && remainingMs > keepMs);
   }

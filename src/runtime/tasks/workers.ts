@@ -10,7 +10,7 @@ import type { TaskCache } from './task-cache.ts';
 
 export interface Worker {
   readonly capabilities: readonly string[];
-  /** Whether it waits for a task, or goes away with `undefined` if there is none now. */
+  /** Whether it waits for a task, or gets `undefined` if there is none now. */
   readonly waits: boolean;
   readonly isOver: boolean;
   /** Tries to claim this task. */

@@ -5,7 +5,7 @@ import { encode } from '../layout.ts';
 import { taskKeys } from './keys.ts';
 import { readsOf } from './reading.ts';
 
-/** Owns a task that failed because its workers were lost, if none of them left a name. */
+/** The owner of a task that failed because its workers were lost, if none of them left a name. */
 const NO_ONE = 'signalbox';
 
 /** The lease that keeps a claim alive, and that must be alive when the claim is made. */

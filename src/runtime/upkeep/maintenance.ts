@@ -1,5 +1,5 @@
 /**
- * Does what no request brings about: warns of stale holds and frees them, looks for deadlocks that were missed, and deletes
+ * Does what no request does: warns of stale holds and frees them, looks for deadlocks that were missed, and deletes
  * what is no longer needed. One process per store does it, the maintainer: the process that has the maintainer's anchor.
  */
 import type { Timer } from '../../clock.ts';
@@ -33,7 +33,7 @@ export class Maintenance {
   readonly #tasks: Pick<Dispatch, 'repairs' | 'retention' | 'cache'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
-  /** Of the maintainer, once it went through all records. */
+  /** The maintainer has it once it has gone through all records. */
   #index: RecordIndex | undefined;
   #running: Promise<unknown> | undefined;
 
@@ -59,7 +59,7 @@ export class Maintenance {
       this.#schedule();
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
-      // The maintainer goes on every round, and all others only now and then, in case there is none any more.
+      // The maintainer runs every round. The others try only now and then, in case there is no maintainer any more.
       const isOurTurn = this.#settings.maintains && (this.#index !== undefined || this.#runtime.isOurTurn());
       if (!isOurTurn && this.#settings.keepsRecord === undefined) return;
       this.#running ??= (isOurTurn ? this.#round() : this.#keepRecord())
@@ -127,7 +127,7 @@ export class Maintenance {
     return swept;
   }
 
-  /** What nobody entered, and what there is too much of. Loaded only where it is needed. */
+  /** Enters in the witness what no write entered, and trims the record. Loaded only where it is needed. */
   async #witnessed(hasTasks: boolean): Promise<void> {
     const [{ enterObserved }, { maintainRecord }] = await Promise.all([
       import('../witness/observed.ts'),

@@ -43,7 +43,7 @@ export interface Swept {
   readonly forgottenTasks: number;
   /** Every stale hold that was found, whether it was freed or not. */
   readonly stale: readonly SweptHold[];
-  /** Keys that were passed over, because what they hold cannot be read. */
+  /** Keys that were skipped because their values cannot be read. */
   readonly malformed: readonly Malformed[];
 }
 
@@ -59,7 +59,7 @@ export interface SweptHold {
   readonly isFreed: boolean;
 }
 
-/** As it is added up. */
+/** The same, as a sweep adds it up. */
 type Sweeping = { -readonly [K in keyof Swept]: Swept[K] } & {
   readonly stale: SweptHold[];
   readonly malformed: Malformed[];
@@ -144,7 +144,7 @@ export class Sweep {
     await this.#forget(free, index);
   }
 
-  /** What every record is that was changed up to `upTo`, which is our own write into the same range. */
+  /** Every record that was changed up to `upTo`, the revision of our own write into the same range. */
   async #changedSince(
     since: Revision,
     upTo: Revision,
@@ -181,7 +181,7 @@ export class Sweep {
     }
   }
 
-  /** Who is alive, and at which revision that was. */
+  /** Lists the leases that are alive, and answers the revision of the list. */
   async #listAnchors(): Promise<Revision> {
     const { store, stopped, anchors } = this.#runtime;
     const anchored: KeyValue[] = [];
@@ -202,7 +202,7 @@ export class Sweep {
     if (!this.#runtime.anchors.isKnown(lease)) this.#runtime.anchors.saw(lease, false, listed);
   }
 
-  /** `listed`: when it was looked who is alive. */
+  /** `listed`: the revision at which the leases were listed. */
   async #tend(pair: KeyValue, listed: Revision): Promise<Looked | undefined> {
     this.swept.records += 1;
     try {

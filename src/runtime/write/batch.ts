@@ -1,10 +1,9 @@
-/** Questions about the batch of commands that go into one write. */
+/** The commands of one resource that wait until its writer is free, and the batch of them that goes into one write. */
 import { type Request, saidBytes } from '../../core/index.ts';
 import type { OperationResult } from '../../store/index.ts';
 import type { Commit } from './commit.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import type { Coordinated } from './machines.ts';
-import { MOST_MARKS } from './marks.ts';
 import {
   type AnyCommand,
   type AnyOutcome,
@@ -13,7 +12,7 @@ import {
   ticketOf,
   BackgroundCommand,
 } from './pending-command.ts';
-import type { LeaseReads, Snapshot } from './snapshot.ts';
+import { type LeaseReads, MOST_MARKS, type Snapshot } from './snapshot.ts';
 import type { Witness } from './witness.ts';
 
 /** The most commands in one transaction: stores limit its operations. */
@@ -21,8 +20,56 @@ const BATCH = 24;
 /** The most bytes of reasons and metadata in one transaction: a ticket is in both branches, and stores limit the bytes too. */
 const BATCH_BYTES = 128 * 1024;
 
+interface Returned<Command, Outcome> {
+  batch: PendingCommand<Command, Outcome>[];
+  readonly error: unknown;
+}
+
+export class Backlog<Command extends AnyCommand, Outcome> {
+  /** How many commands were submitted so far: tells whether a read came before or after a command. */
+  asked = 0;
+  #pending: PendingCommand<Command, Outcome>[] = [];
+  /** Delegated commands that the keeper did not answer. */
+  readonly #returned: Returned<Command, Outcome>[] = [];
+
+  add(pending: PendingCommand<Command, Outcome>): void {
+    this.#pending.push(pending);
+  }
+
+  addReturned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
+    this.#returned.push({ batch, error });
+  }
+
+  takeReturned(): Returned<Command, Outcome> | undefined {
+    return this.#returned.shift();
+  }
+
+  /** Takes as many commands as fit into one write. */
+  take(): PendingCommand<Command, Outcome>[] {
+    const pending = this.#pending;
+    const count = fitting(pending);
+    if (pending.length > count) return pending.splice(0, count);
+    this.#pending = [];
+    return pending;
+  }
+
+  /** Adds as many commands to the batch as still fit into its write. */
+  takeAlong(batch: PendingCommand<Command, Outcome>[]): PendingCommand<Command, Outcome>[] {
+    const all = [...batch, ...this.#pending];
+    const count = Math.max(batch.length, fitting(all));
+    this.#pending = all.slice(count);
+    return all.slice(0, count);
+  }
+
+  /** Fails the commands whose time is up: it may be over before the store answers again. */
+  failLate(now: number, error: unknown): void {
+    this.#pending = inTime(this.#pending, now, error);
+    for (const returned of this.#returned) returned.batch = inTime(returned.batch, now, returned.error);
+  }
+}
+
 /** How many of the first commands fit into one transaction; at least one. */
-export function fitting(pending: readonly { readonly command: AnyCommand }[]): number {
+function fitting(pending: readonly { readonly command: AnyCommand }[]): number {
   const most = Math.min(pending.length, BATCH);
   if (most <= 1) return most;
   let bytes = 0;
@@ -158,11 +205,12 @@ export function queuedInstead(
   return true;
 }
 
-/** What takes the place of a command whose caller gets an error, so that it comes before whatever is asked for next. */
+/** Replaces a command whose caller gets an error, in its place in the queue, so that it comes before the next request. */
 function leftBehind<Command extends AnyCommand, Outcome>(
   pending: PendingCommand<Command, Outcome>,
 ): BackgroundCommand<Command, Outcome> | undefined {
-  // The hold counts as a reader already. Otherwise its holder would be told that it is the writer, and then this would land.
+  // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
+  // would land.
   if (pending.command.kind === 'downgrade') return new BackgroundCommand(pending.command);
   // A grant that landed nevertheless has no owner.
   const isWanted = !pending.isOver && pending.leavesRequest;

@@ -2,25 +2,35 @@
  * The writer's cached state of its resource: a snapshot, and how fresh it is. Three things advance it: what the writer reads,
  * what other processes report, and what the writer commits.
  */
-import { type Answer, NONE } from '../../core/index.ts';
-import type { OperationResult, ReadResult, Revision, TransactionResult } from '../../store/index.ts';
+import { type Answer, NONE, type Request } from '../../core/index.ts';
+import {
+  Operations,
+  type OperationResult,
+  type ReadResult,
+  type Revision,
+  type TransactionResult,
+} from '../../store/index.ts';
 import type { Commit } from './commit.ts';
 import type { Decision } from './decision.ts';
-import type { Report } from '../layout.ts';
+import type { Report, ResourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import { marksAfter } from './marks.ts';
 import type { WriterHost } from './writer-host.ts';
-import type { Ticket } from './pending-command.ts';
+import type { AnyCommand, Ticket } from './pending-command.ts';
 import { NO_CHAIN } from './chain-ends.ts';
 import { headIn } from './witness.ts';
 import {
   type LeaseReads,
+  marksAfter,
   marksOf,
   queueFrom,
   type QueueReads,
+  readLeases,
+  readSnapshot,
   recordOf,
   reportedSnapshot,
   type Snapshot,
+  snapshotFrom,
+  type SnapshotReads,
   unknownSnapshot,
   writerOf,
 } from './snapshot.ts';
@@ -28,21 +38,32 @@ import {
 /** The most leases that one transaction looks up. */
 const MOST_LEASES = 64;
 
-export class CachedState<State extends Coordinated> {
+export interface Reading<State extends Coordinated> {
+  /** Undefined if the whole queue has to be read. */
+  done(snapshot: Snapshot<State> | undefined): void;
+  /** The record or a ticket cannot be read, or breaks a promise. */
+  malformed(error: unknown): void;
+  /** The store was not reached, or did not answer. */
+  unread(error: unknown): void;
+}
+
+export class CachedState<State extends Coordinated, Command extends AnyCommand, Outcome> {
   snapshot: Snapshot<State>;
   /** How many commands had been submitted when the snapshot was read: it is newer than all of these. */
   since = -1;
   /** The same for the last read of the whole queue. */
   wholeSince = -1;
-  readonly #machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>;
+  readonly #machine: Machine<State, Command, Outcome>;
+  readonly #keys: ResourceKeys;
   readonly #host: WriterHost;
   /** When the snapshot was read or reported, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The newest report that is not in the snapshot yet: it came while a commit was on its way. */
   #reported: Snapshot<State> | undefined;
 
-  constructor(machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>, host: WriterHost) {
+  constructor(machine: Machine<State, Command, Outcome>, keys: ResourceKeys, host: WriterHost) {
     this.#machine = machine;
+    this.#keys = keys;
     this.#host = host;
     this.snapshot = unknownSnapshot(machine.unused, host.revision);
   }
@@ -154,6 +175,98 @@ export class CachedState<State extends Coordinated> {
     snapshot.othersWait = false;
     snapshot.arrivals.clear();
     return true;
+  }
+
+  // Requests that a write leaves in the queue though they can be granted now. The writer has to serve them: no other
+  // process will.
+
+  /** After a write that was decided on the record as it is, if `known`. */
+  leavesUnserved(batch: readonly { readonly command: AnyCommand }[], commit: Commit, known: boolean): boolean {
+    const { snapshot } = this;
+    const mayServeMore = known && !snapshot.complete && snapshot.state.waiting.length === 0;
+    // A new `onStale` may let requests past a stale hold, also requests that are not in the cached queue.
+    const isConfigured = commit.changesRecord && batch.some(({ command }) => command.kind === 'configure');
+    const isOpen = !this.#machine.isClosed(snapshot.state) || (isConfigured && this.mayBeStale());
+    return (mayServeMore && isOpen) || (commit.queueAfter !== undefined && this.#couldServe(snapshot.state));
+  }
+
+  /** After a write that changed only tickets, decided on a record that may have been old, and read the record as it is. */
+  ticketsLeaveUnserved({ arriving }: Commit): boolean {
+    const { state } = this.snapshot;
+    const couldBeServed = (): boolean => this.#couldServe({ ...state, waiting: arriving });
+    // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
+    if (this.#machine.isClosed(state) && !this.mayBeStale()) return couldBeServed();
+    if (this.unknownLeases().length > 0) return true;
+    // The write removed a dead request: the one behind it, known or not, may be next.
+    return arriving.length === 0 || couldBeServed();
+  }
+
+  #couldServe(state: State & { readonly waiting: readonly Request[] }): boolean {
+    if (state.waiting.length === 0) return false;
+    const at = this.#host.moment(this.#host.revision);
+    return this.#machine.transition(state, this.#machine.settle, at).state !== state;
+  }
+
+  // Reads
+
+  /** Reads a snapshot, and whether the leases of the known holds are alive. */
+  refresh(whole: boolean, reading: Reading<State>): void {
+    // Our own lease as well: a fence that got no answer may have landed since, and raised our epoch.
+    const { id } = this.#host.sender;
+    const leases = this.leases();
+    this.#read(whole, id === '' ? leases : [...leases, id], reading);
+  }
+
+  /** Reads a snapshot of the whole state, and leaves the cached state as it is. */
+  look(reading: Reading<State>): void {
+    this.#read(true, [], reading);
+  }
+
+  #read(whole: boolean, leases: readonly string[], reading: Reading<State>): void {
+    const operations = new Operations();
+    const snapshot = readSnapshot(operations, this.#keys, this.#host.witness.isOn, whole);
+    const anchors = readLeases(operations, leases);
+    this.#host.commit(
+      operations.always(),
+      ({ results, revision }) => {
+        this.sawLeases(anchors, results, revision);
+        this.decode(snapshot, results, revision, reading);
+      },
+      (error) => reading.unread(error),
+    );
+  }
+
+  /** Makes a snapshot of results that a transaction brought. */
+  decode(
+    reads: SnapshotReads,
+    results: readonly OperationResult[],
+    revision: Revision,
+    reading: Pick<Reading<State>, 'done' | 'malformed'>,
+  ): void {
+    let snapshot: Snapshot<State> | undefined;
+    try {
+      snapshot = snapshotFrom(this.#machine, reads, results, revision);
+    } catch (error) {
+      return reading.malformed(error);
+    }
+    reading.done(snapshot);
+  }
+
+  /** Looks up the leases of holds of which nothing is known: a hold may only refuse a request if its lease is alive. */
+  lookUpLeases(done: () => void, unread: (error: unknown) => void): void {
+    const unknown = this.unknownLeases();
+    if (unknown.length === 0) return done();
+    const operations = new Operations();
+    const anchors = readLeases(operations, unknown);
+    this.#host.commit(
+      operations.always(),
+      ({ results, revision }) => {
+        this.sawLeases(anchors, results, revision);
+        // There may be more of them than one transaction can read.
+        this.lookUpLeases(done, unread);
+      },
+      unread,
+    );
   }
 
   // Leases

@@ -17,7 +17,7 @@ export interface ChainEnd extends Head {
 /** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
 export const NO_CHAIN: ChainEnd = { seq: 0, hash: NO_ENTRY, keyMod: 0 };
 
-/** How many chains' ends are remembered: those of tasks that are published and forgotten come and go. */
+/** How many ends of chains are remembered: tasks that are published and forgotten come and go. */
 const REMEMBERED = 10_000;
 
 /** The ends of chains that this process has seen last. */

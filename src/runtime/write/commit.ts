@@ -13,7 +13,7 @@ import {
   type ReadResult,
   type Transaction,
 } from '../../store/index.ts';
-import type { Decision } from './decision.ts';
+import { type Decision, difference, type Moved } from './decision.ts';
 import {
   anchorKey,
   encode,
@@ -28,14 +28,13 @@ import {
   ticketKey,
 } from '../layout.ts';
 import { lettersOf, reportOf } from './letters.ts';
-import { marksAfter } from './marks.ts';
-import { difference, type Moved } from './moved-tickets.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending-command.ts';
 import { commandsOf } from './witnessed.ts';
 import type { Link, Witness } from './witness.ts';
 import {
   type LeaseReads,
+  marksAfter,
   type QueueReads,
   readLeases,
   readQueue,
@@ -88,7 +87,7 @@ const LOOKED_AT = 32;
 /**
  * Undefined if too little is known of the queue to let a newcomer past it. `mayQueue`: the requests that join the queue if
  * the transaction fails; without it, a failed transaction reads nothing, which is right where another read is cheap.
- * `looksAtQueue`: also reads the queue, because a keeper writes for many processes and serves those that came meanwhile.
+ * `looksAtQueue`: also reads the queue, because a keeper writes for many processes, and serves requests that came meanwhile.
  */
 export function commitOf<State extends Coordinated>(
   keys: ResourceKeys,

@@ -1,4 +1,7 @@
-/** A decision: the state that a batch of commands would make, and what it relies on. `commit.ts` makes it a transaction. */
+/**
+ * Decides a batch of commands on a state, one after another. The decision is the state that they would make, and what it relies
+ * on; `commit.ts` makes it a transaction.
+ */
 import {
   type Answer,
   type Event,
@@ -12,13 +15,86 @@ import {
 } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest, DelegationReply } from '../layout.ts';
-import type { Coordinated } from './machines.ts';
-import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
+import { requestIn } from './batch.ts';
+import { DelegatedCommand } from './delegation-mail.ts';
+import type { Coordinated, Machine } from './machines.ts';
+import type { AnyCommand, AnyOutcome, PendingCommand, Ticket } from './pending-command.ts';
 import type { WitnessedStep } from './witnessed.ts';
 
 type AnyRecord = Parameters<typeof faultOf>[0];
 
 const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
+
+/** Gives each command its outcome. `session`: of the process that decides. `at.most`: how many waiters the decision serves at most. */
+export function decide<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
+  machine: Machine<State, Command, Outcome>,
+  state: State,
+  batch: readonly PendingCommand<Command, Outcome>[],
+  at: Moment,
+  session: string,
+  isWitnessed: boolean,
+): Decision<State> {
+  const { most = Number.POSITIVE_INFINITY } = at;
+  const decision = new Decision(state, at, isWitnessed);
+  // Plain loops here and below, for speed: every acquire and every release passes them.
+  for (let i = 0; i < batch.length; i++) {
+    const pending = batch[i] as PendingCommand<Command, Outcome>;
+    const { command } = pending;
+    const before = decision.state;
+    const answer = decision.answers.length === 0 ? undefined : answerTo(command, decision);
+    if (answer !== undefined) {
+      // It was sent again, and served from the queue in this very write: decided once more, it would queue behind itself.
+      pending.outcome = answer.outcome as Outcome;
+      pending.effective = false;
+      continue;
+    }
+    const left = most - decision.touched;
+    if (left <= 0) {
+      // This write is full: the rest of the batch is decided again after it.
+      pending.outcome = { kind: 'unfinished', then: command } as unknown as Outcome;
+      pending.effective = false;
+      continue;
+    }
+    const step = machine.transition(before, command, decision.touched === 0 ? at : { ...at, most: left });
+    const { outcome } = step;
+    pending.outcome = outcome;
+    pending.effective = step.state !== before;
+    pending.events = pending.effective ? NONE : step.events;
+    const { ticket } = command;
+    if (ticket !== undefined) {
+      // The request may have been granted since: then the record has changed, and the grant has to be given back.
+      decision.restsOnRecord = true;
+      if (!decision.withdrawn.some(({ id }) => id === ticket.id)) decision.withdrawn = [...decision.withdrawn, ticket];
+    }
+    if (!pending.effective) continue;
+    decision.take(step, command);
+    if (outcome.kind === 'unfinished') continue;
+    if (pending.mark !== undefined) decision.marks = [...decision.marks, pending.mark];
+    if (pending instanceof DelegatedCommand) decision.onBehalfOf(pending.delegated, pending.place, outcome);
+    if (outcome.kind === 'queued') {
+      // A holder that may hold the resource already must not queue behind itself: this decision rests on the record.
+      const request = command as unknown as Request;
+      if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id)
+        decision.restsOnRecord = true;
+    } else if ((command.kind === 'acquire' || command.kind === 'upgrade') && !isReentry(outcome)) {
+      const request = command as unknown as Request;
+      decision.newcomers = decision.newcomers.length === 0 ? [request] : [...decision.newcomers, request];
+      if (request.lease !== session) decision.usesOwnLease = true;
+    }
+  }
+  if (decision.answers.length > 0) decision.countNewcomers(batch);
+  return decision;
+}
+
+function answerTo(command: AnyCommand, { answers }: Pick<Decision<never>, 'answers'>): Answer<unknown> | undefined {
+  const request = requestIn(command);
+  return request === undefined ? undefined : answers.find(({ id }) => id === request);
+}
+
+/** A re-entry passes no waiter: its holder has the resource already. */
+function isReentry({ kind }: AnyOutcome): boolean {
+  return kind === 'extended' || kind === 'already-held';
+}
 
 /** Collects the steps of a batch. Most batches have one command, so the lists of a first step are taken without a copy. */
 export class Decision<State extends Coordinated> {
@@ -80,7 +156,7 @@ export class Decision<State extends Coordinated> {
   countNewcomers(batch: readonly { readonly command: AnyCommand; readonly outcome: AnyOutcome | undefined }[]): void {
     for (const { command, outcome } of batch) {
       if (outcome?.kind !== 'queued') continue;
-      const asked = requestOf(command);
+      const asked = requestIn(command);
       if (asked === undefined || !this.answers.some(({ id }) => id === asked)) continue;
       this.newcomers = [...this.newcomers, command as unknown as Request];
     }
@@ -134,12 +210,6 @@ export function mailed(outcome: AnyOutcome): AnyOutcome {
   return kind === 'released' && hold !== undefined ? { ...outcome, hold: bare(hold) } : outcome;
 }
 
-/** The request id under which a command may wait. */
-function requestOf(command: AnyCommand & { readonly request?: string }): string | undefined {
-  if (command.kind === 'acquire') return command.id;
-  return command.kind === 'upgrade' ? command.request : undefined;
-}
-
 function bare<H extends Hold>({ metadata: _metadata, reason: _reason, ...hold }: H): H {
   return hold as H;
 }
@@ -147,4 +217,24 @@ function bare<H extends Hold>({ metadata: _metadata, reason: _reason, ...hold }:
 function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] {
   if (more.length === 0) return some;
   return some.length === 0 ? more : [...some, ...more];
+}
+
+/** Which requests join the queue by a decision, and which leave it. */
+export interface Moved {
+  readonly arriving: readonly Ticket[];
+  readonly leaving: readonly Ticket[];
+}
+
+const UNMOVED: Moved = { arriving: NONE, leaving: NONE };
+
+/** Both lists are in order of arrival, and a request that stays is the same object in both. */
+export function difference(before: readonly Ticket[], after: readonly Ticket[]): Moved {
+  if (before === after) return UNMOVED;
+  const leaving: Ticket[] = [];
+  let place = 0;
+  for (const request of before) {
+    if (after[place] === request) place++;
+    else leaving.push(request);
+  }
+  return { arriving: after.slice(place), leaving };
 }

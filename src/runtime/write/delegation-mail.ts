@@ -84,7 +84,7 @@ interface Outstanding {
   readonly timer: Timer;
 }
 
-/** Sends delegated commands, and keeps those that wait for a reply. */
+/** Sends delegated commands, and keeps track of the ones without a reply. */
 export class DelegationMail {
   readonly #host: MailHost;
   readonly #outstanding = new Map<string, Outstanding>();

@@ -1,7 +1,6 @@
 /** A command on its way to the store, and how its caller gets the outcome. */
-import { type Event, type Hold, NONE, type Request } from '../../core/index.ts';
+import { type Event, type Hold, NONE, type Origin, type Request } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
-import type { Origin } from './witness.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
@@ -53,7 +52,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   declare unanswered:
     | { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown }
     | undefined;
-  /** Identifies a command that must not run twice and leaves nothing else in the record: see `marks.ts`. */
+  /** Identifies a command that must not run twice and leaves nothing else in the record: see `Snapshot.marks`. */
   declare mark: string | undefined;
   /** Delegated, and not answered yet: a second attempt of this process could have it granted twice. */
   declare isDelegated: boolean;

@@ -13,6 +13,7 @@
 import type { Answer, Loss } from '../../core/index.ts';
 import type { KeyValue, Revision, TransactionResult } from '../../store/index.ts';
 import {
+  Backlog,
   continues,
   inTime,
   isAwaited,
@@ -24,11 +25,9 @@ import {
   waitingOf,
   withoutRepeats,
 } from './batch.ts';
-import { Backlog } from './backlog.ts';
 import { type Commit, commitOf, takingBack } from './commit.ts';
 import { Delegation, type DelegatingWriter } from './delegation.ts';
-import { decide } from './decide.ts';
-import type { Decision } from './decision.ts';
+import { decide, type Decision } from './decision.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import { CachedState } from './cached-state.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
@@ -37,8 +36,6 @@ import type { WriterHost } from './writer-host.ts';
 import { type Attempt, Recovery } from './recovery.ts';
 import { type AnyCommand, type AnyOutcome, type PendingCommand, BackgroundCommand } from './pending-command.ts';
 import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
-import { StateReader } from './state-reader.ts';
-import { Unserved } from './unserved.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
@@ -53,10 +50,8 @@ export class ResourceWriter<
   readonly keys: ResourceKeys;
   readonly #machine: Machine<State, Command, Outcome>;
   readonly #host: WriterHost;
-  readonly #cached: CachedState<State>;
-  readonly #reader: StateReader<State>;
+  readonly #cached: CachedState<State, Command, Outcome>;
   readonly #delegation: Delegation<Command, Outcome>;
-  readonly #unserved: Unserved<State, Command, Outcome>;
   readonly #backlog = new Backlog<Command, Outcome>();
   #busy = false;
   #onIdle: (() => void)[] = [];
@@ -69,10 +64,8 @@ export class ResourceWriter<
     this.#host = host;
     this.resource = `${machine.kind}/${name}`;
     this.keys = resourceKeys(machine.kind, name);
-    this.#cached = new CachedState(machine, host);
-    this.#reader = new StateReader(machine, this.keys, host, this.#cached);
+    this.#cached = new CachedState(machine, this.keys, host);
     this.#delegation = new Delegation(this, host);
-    this.#unserved = new Unserved(machine, this.#cached, host);
     this.#recovery = new Recovery(host);
   }
 
@@ -156,7 +149,7 @@ export class ResourceWriter<
 
   /** Reads the whole state from the store. */
   look(done: (snapshot: Snapshot<State>) => void, failed: (error: unknown) => void): void {
-    this.#reader.look({
+    this.#cached.look({
       done: (snapshot) => done(snapshot as Snapshot<State>),
       malformed: failed,
       unread: failed,
@@ -253,7 +246,7 @@ export class ResourceWriter<
   #refresh(batch: PendingCommand<Command, Outcome>[], wholeQueue: boolean): void {
     const whole = wholeQueue || batch.some(needsWhole);
     const { asked } = this.#backlog;
-    this.#reader.refresh(whole, {
+    this.#cached.refresh(whole, {
       done: (snapshot) => {
         this.#recovery.read();
         this.#adopt(batch, snapshot, asked, () => {
@@ -279,7 +272,7 @@ export class ResourceWriter<
     if (snapshot === undefined) return this.#refresh(batch, true);
     this.#cached.adopt(snapshot, asked);
     this.#resolveDoubt();
-    this.#reader.lookUpLeases(decide, (error) => this.#recovery.unread(error, this.#again(batch)));
+    this.#cached.lookUpLeases(decide, (error) => this.#recovery.unread(error, this.#again(batch)));
   }
 
   /** The write in doubt has landed or never will. It may have changed what others in this process hold or wait for. */
@@ -316,7 +309,7 @@ export class ResourceWriter<
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    if (decision.touched >= SERVED || this.#unserved.areLeft(batch, commit, known)) this.settle();
+    if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }
@@ -325,7 +318,7 @@ export class ResourceWriter<
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
     if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
     this.#resolveDoubt();
-    if (this.#unserved.areLeftBy(commit)) this.settle();
+    if (this.#cached.ticketsLeaveUnserved(commit)) this.settle();
   }
 
   /** Another process wrote first. */
@@ -358,7 +351,7 @@ export class ResourceWriter<
       if (areQueued) this.#host.commit(takingBack(this.keys, commit), ignore, ignore);
       this.#fail(batch, error);
     };
-    this.#reader.decode(reads.snapshot, results, revision, { done, malformed });
+    this.#cached.decode(reads.snapshot, results, revision, { done, malformed });
   }
 
   /** How a batch continues after the store did not answer. */

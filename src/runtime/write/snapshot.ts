@@ -31,6 +31,9 @@ import { checked, type Fields, isCount, isObject, recordProblem, ticketIn } from
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
 const FRONT = 256;
 
+/** How many marks a record keeps: enough for as many answers as may be lost at once. */
+export const MOST_MARKS = 8;
+
 /** The writer that owns a snapshot changes it in place: every operation passes here, and a copy would cost it time. */
 export interface Snapshot<State extends Coordinated> {
   /** The record, and the front of the queue in order of arrival. */
@@ -39,7 +42,10 @@ export interface Snapshot<State extends Coordinated> {
   mod: Revision;
   /** The process that wrote the record; undefined if unknown. */
   by: string | undefined;
-  /** The marks of the last marked commands: see `marks.ts`. */
+  /**
+   * The ids of the last commands that leave nothing else in the record (`resize`, `configure`, `break`). If such a command gets
+   * no answer, its mark shows whether it landed.
+   */
   marks: readonly string[];
   /** The end of its chain in the witness; a guess, where the witness is off or it was not read. */
   chain: ChainEnd;
@@ -221,6 +227,11 @@ export function writerOf(pair: KeyValue): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Every write keeps the marks that it found, so that a mark is still there after other processes have written. */
+export function marksAfter(before: readonly string[], more: readonly string[]): readonly string[] {
+  return more.length === 0 ? before : [...before, ...more].slice(-MOST_MARKS);
 }
 
 export function marksOf(pair: KeyValue): readonly string[] {

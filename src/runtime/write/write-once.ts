@@ -45,7 +45,7 @@ export interface Intent<View, Answer> {
   readonly until: number | AbortSignal;
   /** A lease that the transaction needs has ended; certainly nothing was applied. */
   gone?(view: View): void;
-  /** Given up because of `error`, although an attempt may have been applied. Gives the error to throw. */
+  /** Called when it gives up because of `error`, although an attempt may have been applied. Answers the error to throw. */
   abandoned?(doubt: Failure, error: unknown): unknown;
 }
 

@@ -23,6 +23,7 @@ export interface State extends Dues {
   readonly forgotten: Revision;
   readonly leases: number;
   readonly listeners: number;
+  readonly historyBytes: number;
 }
 
 /** A revision that this process made. */
@@ -74,9 +75,9 @@ export class Engine {
   }
 
   transact(transaction: Transaction): TransactionResult {
-    return this.write(({ revision }, made) => {
-      const { succeeded, results, changes } = apply(this.keys, this.leases, transaction, revision + 1);
-      return { succeeded, results, revision: this.#changed(changes, revision, made) };
+    return this.write((state, made) => {
+      const { succeeded, results, changes } = apply(this.keys, this.leases, transaction, state.revision + 1);
+      return { succeeded, results, revision: this.#changed(changes, state, made).revision };
     });
   }
 
@@ -124,7 +125,7 @@ export class Engine {
     const clock = this.leases.own.id;
     return this.connection
       .sql(
-        `SELECT revision, compacted, forgotten, leases, listeners,
+        `SELECT revision, compacted, forgotten, leases, listeners, history_bytes AS historyBytes,
            (SELECT min(deadline) FROM lease WHERE clock = ?) AS due,
            EXISTS (SELECT 1 FROM lease WHERE clock < ?) OR EXISTS (SELECT 1 FROM lease WHERE clock > ?) AS strangers
          FROM state`,
@@ -207,32 +208,32 @@ export class Engine {
 
   /** The state after it. */
   #end(ids: readonly number[], before: State, made: Made[]): State {
-    let { revision } = before;
+    let state = before;
     for (const id of ids) {
       this.leases.remove(id);
-      revision = this.#changed(this.keys.deleteAttached(id, revision + 1), revision, made, id);
+      state = this.#changed(this.keys.deleteAttached(id, state.revision + 1), state, made, id);
     }
-    return { ...before, revision };
+    return state;
   }
 
-  /** The revision after it. */
-  #changed(changes: readonly Change[], before: Revision, made: Made[], lease: number | null = null): Revision {
+  /** The state after it. */
+  #changed(changes: readonly Change[], before: State, made: Made[], lease: number | null = null): State {
     if (changes.length === 0) return before;
-    const revision = before + 1;
-    const bytes = this.#history.append(revision, changes, lease);
-    if (revision % FORGET_AT_ONCE === 0) this.#forget(revision - this.#limits.revisions);
-    if (bytes > this.#limits.bytes) this.#forgetBytes(bytes, revision);
+    const revision = before.revision + 1;
+    let bytes = this.#history.append(revision, changes, before.historyBytes, lease);
+    if (revision % FORGET_AT_ONCE === 0) bytes -= this.#forget(revision - this.#limits.revisions);
+    if (bytes > this.#limits.bytes) bytes -= this.#forgetBytes(bytes, revision);
     made.push({ revision, changes, lease });
-    return revision;
+    return { ...before, revision, historyBytes: Math.max(0, bytes) };
   }
 
-  /** More than has to be, since each time costs a look for it. */
-  #forgetBytes(bytes: number, revision: Revision): void {
+  /** More than has to be, since each time costs a look for it. Answers how many bytes went. */
+  #forgetBytes(bytes: number, revision: Revision): number {
     const upTo = this.#history.firstBytes(bytes - this.#limits.bytes * (1 - FORGET_PART));
-    this.#forget(Math.min(upTo, revision - KEPT_REVISIONS));
+    return this.#forget(Math.min(upTo, revision - KEPT_REVISIONS));
   }
 
-  #forget(upTo: Revision): void {
-    if (upTo > 0) this.#history.forget(upTo);
+  #forget(upTo: Revision): number {
+    return upTo > 0 ? this.#history.forget(upTo) : 0;
   }
 }

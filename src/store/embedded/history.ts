@@ -31,12 +31,12 @@ export class History {
     this.#connection = connection;
   }
 
-  /** `lease`: the one whose end deleted these keys. Answers how many bytes there are now. */
-  append(revision: Revision, changes: readonly Change[], lease: number | null): number {
+  /** `before`: how many bytes there were. `lease`: the one whose end deleted these keys. Answers how many bytes there are now. */
+  append(revision: Revision, changes: readonly Change[], before: number, lease: number | null): number {
     const insert = this.#connection.sql(
       'INSERT INTO history (revision, part, key, value, created, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?)',
     );
-    let bytes = 0;
+    let bytes = before;
     changes.forEach((change, part) => {
       if (change.kind === 'delete') {
         bytes += Buffer.byteLength(change.key);
@@ -47,10 +47,8 @@ export class History {
         insert.run(revision, part, key, value.text, createRevision, version, of === null ? null : Number(of));
       }
     });
-    const counted = this.#connection
-      .sql('UPDATE state SET revision = ?, history_bytes = history_bytes + ? RETURNING history_bytes')
-      .get(revision, bytes) as { history_bytes: number };
-    return counted.history_bytes;
+    this.#connection.sql('UPDATE state SET revision = ?, history_bytes = ?').run(revision, bytes);
+    return bytes;
   }
 
   /** What was changed in a range after `since`: the first revisions of it, each of them whole. */
@@ -99,7 +97,8 @@ export class History {
     return upTo;
   }
 
-  forget(upTo: Revision): void {
+  /** Answers how many bytes went. */
+  forget(upTo: Revision): number {
     const { bytes } = this.#connection
       .sql(`SELECT coalesce(sum(${BYTES}), 0) AS bytes FROM history WHERE revision <= ?`)
       .get(upTo) as { bytes: number };
@@ -110,6 +109,7 @@ export class History {
            history_bytes = max(0, history_bytes - ?)`,
       )
       .run(upTo, upTo, bytes);
+    return bytes;
   }
 }
 

@@ -21,9 +21,13 @@ export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound
   return ['key >= ? AND key < ?', [key, end]];
 }
 
+const ANY_FROM = 'SELECT 1 FROM pair WHERE key >= ? LIMIT 1';
+const ANY_BETWEEN = 'SELECT 1 FROM pair WHERE key >= ? AND key < ? LIMIT 1';
+
 export class Keyspace {
   readonly #connection: Connection;
   readonly #all: string;
+  readonly #byKey: string;
   /** What this transaction has found: a key is mostly compared first and then put. */
   readonly #found = new Map<string, KeyValue | undefined>();
 
@@ -31,6 +35,8 @@ export class Keyspace {
     this.#connection = connection;
     const texts = `${connection.text('key')}, ${connection.text('value')}`;
     this.#all = `SELECT ${texts}, created, modified, version, lease FROM pair`;
+    // Texts that are put together anew each time would have to be hashed each time to find their statement.
+    this.#byKey = `${this.#all} WHERE key = ?`;
   }
 
   /** A new transaction begins: others may have written. */
@@ -40,7 +46,7 @@ export class Keyspace {
 
   get(key: string): KeyValue | undefined {
     if (this.#found.has(key)) return this.#found.get(key);
-    const row = this.#sql(`${this.#all} WHERE key = ?`).get(key) as PairRow | undefined;
+    const row = this.#sql(this.#byKey).get(key) as PairRow | undefined;
     const pair = row === undefined ? undefined : pairOf(row);
     this.#found.set(key, pair);
     return pair;
@@ -50,7 +56,7 @@ export class Keyspace {
     if (compare.end === undefined) return holds(compare, this.get(compare.key));
     const [where, bound] = rangeSql(compare);
     // "Nobody waits" is asked in every acquire and release.
-    if (this.#sql(`SELECT 1 FROM pair WHERE ${where} LIMIT 1`).get(...bound) === undefined) {
+    if (this.#sql(compare.end === NO_END ? ANY_FROM : ANY_BETWEEN).get(...bound) === undefined) {
       return holds(compare, undefined);
     }
     for (const row of this.#sql(`${this.#all} WHERE ${where}`).iterate(...bound)) {

@@ -3,18 +3,8 @@ import { checkCompaction, checkTransaction, checkTtl, checkWatch } from '../chec
 import { Failure } from '../../failure.ts';
 import { INTERNAL, UNAVAILABLE } from '../../grpc/status.ts';
 import { CallFailure } from '../../grpc/transport.ts';
-import type {
-  Health,
-  KeyRange,
-  KeyValue,
-  Lease,
-  LeaseId,
-  LeaseState,
-  Revision,
-  Store,
-  Transaction,
-  TransactionResult,
-} from '../contract.ts';
+import type { Health, KeyRange, KeyValue, Revision, Store, Transaction, TransactionResult } from '../contract.ts';
+import type { Lease, LeaseId, LeaseState } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
 import { type Cut, putInOrder } from './by-age.ts';
 import type { Calls } from './calls.ts';

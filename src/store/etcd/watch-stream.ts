@@ -53,7 +53,7 @@ export class WatchStream {
   readonly #stream: OutgoingStream;
   readonly #keyspace: Keyspace;
   readonly #watchers = new Map<number, Watcher>();
-  /** Those that etcd has not answered yet, wanted or not, in the order in which it will. */
+  /** Watches that etcd has not confirmed yet, wanted or not, in the order in which it will. */
   readonly #unanswered = new Set<number>();
   #lastId = 0;
   /** For how long nothing was heard of it. */

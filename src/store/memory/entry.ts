@@ -19,7 +19,7 @@ export class Entry {
   lease: HeldLease | undefined = undefined;
   /** Its index among the lease's entries. */
   leaseIndex = -1;
-  /** Whether it is among those that are cleared once there are too many of them. */
+  /** Whether it is among the entries that are cleared once there are too many. */
   isListedGone = false;
 
   constructor(key: string, plain: boolean) {

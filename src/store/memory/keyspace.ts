@@ -13,7 +13,7 @@ import { SortedEntries } from './sorted-entries.ts';
 
 /**
  * How many entries of deleted keys are kept in case the key comes back; past that, the longest deleted are cleared. More
- * would help programs that rotate many keys, and slow down those that use every name once: reads walk past these entries.
+ * would help programs that rotate many keys, and slow down programs that use every name once: reads walk past these entries.
  */
 export const KEPT_GONE = 128;
 export const CLEARED_AT_ONCE = 32;

@@ -1,18 +1,8 @@
 /** One opener's handle on a memory engine. Closing it ends only its own watches and calls. */
 import { Failure } from '../../failure.ts';
 import { checkTtl, checkWatch } from '../check.ts';
-import type {
-  Health,
-  KeyRange,
-  Lease,
-  LeaseId,
-  LeaseState,
-  Revision,
-  Store,
-  Transaction,
-  TransactionResult,
-  Watch,
-} from '../contract.ts';
+import type { Health, KeyRange, Revision, Store, Transaction, TransactionResult } from '../contract.ts';
+import type { Lease, LeaseId, LeaseState } from '../contract.ts';
 import { compareKeys } from '../key-order.ts';
 import { MemoryEngine, type MemoryOptions } from './engine.ts';
 import type { HeldLease } from './leases.ts';
@@ -45,7 +35,7 @@ export class MemoryStore implements Store {
     return this.#engine.transact(transaction);
   }
 
-  async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
+  async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<MemoryWatch> {
     this.#check();
     checkWatch(range, since);
     const { watches, history } = this.#engine;

@@ -21,7 +21,11 @@ export class PipelineWorker extends User {
     const id = this.#pickId();
     this.doing = `runs ${id}`;
     const options = { id, by: this.name, waits: false, signal: this.soon(8000), cwd: '/', env: { BY: this.name } };
-    const { kind } = await this.box.pipelines.run(this.#runbook(), { ...options, onChange: () => this.#maybeThrow() });
+    const { kind } = await this.box.pipelines.run(this.#runbook(), {
+      ...options,
+      onChange: () => this.#maybeThrow(),
+      onStandBy: () => this.note(`stands by for ${id}`),
+    });
     this.note(`ran ${id}: ${kind}`);
   }
 

@@ -44,10 +44,18 @@ export class RestWorker extends User {
     this.doing = 'works under rules';
     const hold = await lock.acquire({ waitMs: 3000, maxHoldMs: 60_000 });
     await this.under(hold, 1000);
-    const set = await this.box.acquireAll([{ lock: 'ruled' }, { semaphore: 'ruled' }], { waitMs: 3000 });
+    const set = await this.box.acquireAll([{ lock: 'ruled' }, { semaphore: 'ruled' }], {
+      ...{ waitMs: 3000, priority: 1, reason: 'needs both', metadata: { by: this.name }, within: [] },
+      onWaiting: () => this.note('waits for both'),
+    });
     for (const each of set.holds) await this.using(each, 1000);
     await set.release();
-    const claim = await slots.acquireDetached({ holder: `${this.name}-ruled`, ttlMs: 60_000, waitMs: 2000 });
+    const claim = await slots.acquireDetached({
+      ...{ holder: `${this.name}-ruled`, ttlMs: 60_000, maxHoldMs: 60_000, waitMs: 2000, signal: this.soon(5000) },
+      ...{ priority: 1, reason: 'by hand', metadata: { by: this.name }, within: [] },
+      strategy: this.random.pick(['retry', 'fail-fast', 'steal-stale']),
+      onWaiting: () => this.note('waits by hand'),
+    });
     if (claim.ttlMs > 3000) this.fail(`${slots.resource} was given for ${claim.ttlMs} ms`);
     // Where it has several holds, one of which is stale, its name is not enough.
     if ((await slots.release({ holder: claim.holder })).kind === 'ambiguous') await slots.release(claim);
@@ -155,7 +163,10 @@ export class RestWorker extends User {
 
   async #checkGuards(): Promise<void> {
     this.doing = 'looks at guards';
-    const outcomes = await this.box.guards.check([this.#guard(), this.#guard()]);
+    const outcomes = await this.box.guards.check([this.#guard(), this.#guard()], {
+      signal: this.soon(5000),
+      commandsLast: true,
+    });
     const { condition } = this.#guard();
     const verdict = await this.box.check(condition);
     const explanation = await this.box.explain(condition);
@@ -206,7 +217,8 @@ export class RestWorker extends User {
   async #survey(): Promise<void> {
     this.doing = 'looks at the whole store';
     const survey = await this.box.survey();
-    this.note(`${JSON.stringify(survey).length} characters of survey`);
+    const one = await this.box.survey({ resource: { kind: 'lock', name: this.pickLock() }, leases: false });
+    this.note(`${JSON.stringify(survey).length} characters of survey, ${JSON.stringify(one).length} of one lock`);
     await this.box.maintain();
     await this.box.health();
     await this.box.denials();

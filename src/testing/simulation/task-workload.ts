@@ -37,6 +37,8 @@ export class TaskWorker extends User {
       {
         priority: this.random.whole(-1, 1),
         by: this.name,
+        traceId: this.name,
+        sensitive: true,
         retries: this.random.whole(0, 2),
         backoffMs: this.random.chance(0.5) ? 0 : this.random.whole(1, 1500),
         ...(this.random.chance(0.5) && { lossLimit: this.random.whole(1, 3) }),

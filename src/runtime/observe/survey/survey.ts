@@ -137,7 +137,7 @@ export interface Survey {
   readonly sessions: readonly SurveyedSession[];
   /** The session that does maintenance, if there is one. */
   readonly maintainer: string | undefined;
-  /** Keys that were passed over because they cannot be read. A resource among them is in no list above. */
+  /** Keys that were skipped because they cannot be read. Such a resource is in none of the lists above. */
   readonly malformed: readonly Malformed[];
 }
 
@@ -155,7 +155,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
   const { resource, leases = true } = options;
   if (resource !== undefined) refuseWrongValues(resource, { kind: oneOf(['lock', 'semaphore']), name: aName });
   const keys = resource === undefined ? undefined : resourceKeys(resource.kind, resource.name);
-  // One transaction, not pages: only so is everything of one revision.
+  // One transaction instead of pages, so that everything is of one revision.
   const result = await runtime.store.transaction(
     {
       compare: [],

@@ -103,7 +103,7 @@ async function allPairs({ store, stopped }: Runtime, range: ReturnType<typeof pr
   return found;
 }
 
-/** One thing to be written, if there is no such thing yet. */
+/** One item to write unless it exists. */
 interface Planned {
   readonly resource: string;
   readonly key: string;
@@ -161,7 +161,7 @@ function plannedPipeline({ id, record, spec, logs }: SavedPipeline): Planned {
   };
 }
 
-/** What is here already, is not the same, and would have to be overwritten. */
+/** Items that exist here with other contents: a load would have to overwrite them. */
 export async function conflictsOf(runtime: Runtime, rest: Rest): Promise<readonly Conflict[]> {
   const plan = planOf(rest);
   const found: Conflict[] = [];

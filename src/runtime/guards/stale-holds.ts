@@ -1,14 +1,14 @@
 /**
  * Frees holds of dead processes that a guard waits for. A stale hold lasts until the next acquirer or maintenance reclaims
  * it. A guard that waits for a lock to be free does not acquire it, so without this it would wait for the next round of
- * maintenance, in whichever process does that.
+ * maintenance.
  */
 import type { Held, RecordEvent } from '../observe/events.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 
-export class LeftBehind implements RuntimeObserver {
+export class StaleHolds implements RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #mayReclaim: boolean;
   /** The number of watches that ask for each lock and semaphore. */
@@ -46,7 +46,7 @@ export class LeftBehind implements RuntimeObserver {
     }
   }
 
-  /** The newer revision counts, whichever of a read and an event comes last. */
+  /** The newer revision counts: a read and an event may arrive in either order. */
   readonly saw = (resource: string, held: Held): void => {
     if (!this.#watched.has(resource)) return;
     const before = this.#held.get(resource);

@@ -15,7 +15,7 @@ export interface Looked<T> {
   readonly found: T;
   /** The store that was read. */
   readonly url: string;
-  /** If there is no store yet: a sentence that says so. What it means for the question, the caller adds. */
+  /** If there is no store yet: a sentence that says so. The caller adds what that means for its question. */
   readonly missing: string | undefined;
 }
 

@@ -1,5 +1,5 @@
-/** Limits how many tasks run at a time; the others wait in order. */
-export class Gate {
+/** Limits how many looks run at a time; the others wait in order. */
+export class Concurrency {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 

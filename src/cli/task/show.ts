@@ -6,7 +6,7 @@ import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printList } from '../listing.ts';
-import { look } from '../looking.ts';
+import { look } from '../read-only.ts';
 import { countArgument } from '../events.ts';
 import { taskJson } from '../../json/task.ts';
 import { print, printable, printJson, tell } from '../output.ts';

@@ -11,7 +11,7 @@ const LIMIT_MS = 500;
 const TRIED = new Script('regex.test(text)');
 
 /** A text that cannot be searched in time counts as one that could not be read. */
-export function withoutEndless(condition: Condition, inputs: Inputs): Inputs {
+export function withoutSlow(condition: Condition, inputs: Inputs): Inputs {
   let leftMs = LIMIT_MS;
   const endless: Record<string, { readonly error: string }> = {};
   for (const { key, path, pattern, regex } of regexSearches(condition)) {

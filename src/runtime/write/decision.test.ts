@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { LockCommand, LockOutcome, Moment } from '../../core/index.ts';
-import { decide } from './decide.ts';
+import { decide } from './decision.ts';
 import { lockMachine } from './machines.ts';
 import { BackgroundCommand } from './pending-command.ts';
 

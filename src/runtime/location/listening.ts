@@ -1,4 +1,4 @@
-/** Which users listen on a port of this machine, as Linux tells it. */
+/** Finds the users that listen on a port of this machine, on Linux. */
 import { readFileSync } from 'node:fs';
 
 interface Socket {
@@ -20,7 +20,7 @@ export class Listening {
     this.#sockets = [...socketsIn(tcp, fourOf), ...socketsIn(tcp6, sixOf)];
   }
 
-  /** Undefined where the system does not tell. */
+  /** Undefined where the system does not say. */
   static now(this: void): Listening | undefined {
     try {
       return new Listening(readFileSync('/proc/net/tcp', 'utf8'), contentOf('/proc/net/tcp6'));

@@ -2,12 +2,12 @@
 import { type Command, Option } from 'commander';
 import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/idle.ts';
+import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/unclaimed.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { loginHolder } from '../breaking.ts';
 import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { look } from '../looking.ts';
+import { look } from '../read-only.ts';
 import { complain, print, printable, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { taskId } from './arguments.ts';
@@ -88,9 +88,9 @@ Examples:
   signalbox task configure
   signalbox task configure --keep 30d --keep-most 50000
 
-Holds for all that use this store; 7 days and 10000 tasks if nothing was set. Maintenance deletes them
-(every 30 s in programs and workers, or signalbox maintain). Tasks stay that others depend on which are
-not complete: a failed one may be tried again.`,
+The settings apply to every program on this store; the defaults are 7 days and 10000 tasks. Maintenance deletes them
+(every 30 s in programs and workers, or signalbox maintain). A task stays while an incomplete task depends on it: a
+failed one may be tried again.`,
     )
     .action(async ({ keep, keepMost }: { keep?: number; keepMost?: number }) => {
       const change = given({ keepMs: keep, keepMost });

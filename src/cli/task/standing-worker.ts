@@ -84,7 +84,7 @@ class Crew {
       if (event.type !== 'resync' && event.losses !== undefined)
         this.#say(`${event.resource}: failed: ${event.reason}`);
     });
-    // One line that fails ends the others too: what it met, they would meet.
+    // If one line fails, the others end too: they would meet the same error.
     const failed = new AbortController();
     const over = AbortSignal.any([closing, failed.signal]);
     const lines = Array.from({ length: this.#flags.jobs }, () =>

@@ -7,7 +7,7 @@ import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printList } from '../listing.ts';
-import { look } from '../looking.ts';
+import { look } from '../read-only.ts';
 import { warnOf } from '../malformed.ts';
 import { paintFor, print, printable, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';

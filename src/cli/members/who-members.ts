@@ -1,12 +1,16 @@
-/** What `who` shows besides what is held: the members, their coordinator, and who leads what. */
+/** What `who` shows below the holds: the members, their coordinator, and who leads what. */
 import { LEADERS } from '../../runtime/members/lead.ts';
 import type { Survey } from '../../runtime/observe/survey/index.ts';
 import { printable } from '../output.ts';
 import type { Layout } from '../table.ts';
 import type { Crew } from '../../json/member.ts';
-import { memberLines } from './looking.ts';
+import { memberLines } from './list.ts';
 
-export function crewLines(crew: Crew | undefined, survey: Pick<Survey, 'locks'>, layout: Layout): readonly string[] {
+export function whoMemberLines(
+  crew: Crew | undefined,
+  survey: Pick<Survey, 'locks'>,
+  layout: Layout,
+): readonly string[] {
   const members = crew?.members ?? [];
   const leaders = leaderLines(survey);
   return [

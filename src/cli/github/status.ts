@@ -52,7 +52,7 @@ function status(command: Command): void {
 
 function queue(command: Command): void {
   addPlace(command)
-    .description('who stands in line for an issue; only those that use the queue')
+    .description('show who waits for an issue, of the workers that use the queue')
     .argument('<issue>', 'its number', issueNumber)
     .addHelpText('after', '\nExamples:\n  signalbox github queue 42')
     .action(async (issue: number, options: PlaceOptions) => {
