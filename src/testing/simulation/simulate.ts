@@ -113,7 +113,7 @@ class Simulation {
   stop(): void {
     this.#observing.abort();
     for (const { process } of this.#running) process.isDead = true;
-    // The rest of the seeds would take a quarter longer.
+    // Otherwise the storage stays in use, and every promise of later seeds calls its hooks.
     forgetPhases();
   }
 
