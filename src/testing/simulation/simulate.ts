@@ -21,7 +21,7 @@ import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
 import { noticeUnhandled } from './unhandled.ts';
 import type { User } from './user.ts';
-import { kindOf, type Workload } from './workloads.ts';
+import { kindOf, runsWitnessed, type Workload } from './workloads.ts';
 
 export type { Workload } from './workloads.ts';
 
@@ -57,8 +57,10 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   const world = new World(random, isTraced);
   const checker = new Checker(world);
   const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
-  world.takesTurns = kindOf(workload).takesTurns === true;
-  const simulation = new Simulation(world, checker, store, random, workload);
+  const isWitnessed = runsWitnessed(seed, workload);
+  // To verify the record takes turns of the event loop.
+  world.takesTurns = isWitnessed || kindOf(workload).takesTurns === true;
+  const simulation = new Simulation(world, checker, store, random, workload, isWitnessed);
   const unhandled = noticeUnhandled(checker);
   try {
     await simulation.run();
@@ -89,6 +91,7 @@ class Simulation {
   readonly #running: Running[] = [];
   readonly #workers: User[] = [];
   readonly #workload: Workload;
+  readonly #isWitnessed: boolean;
   readonly #observing = new AbortController();
   readonly #locks: readonly string[];
   readonly #maintenanceMs: number;
@@ -96,8 +99,9 @@ class Simulation {
   /** The administrator has done its part, and left: nothing of it goes on when the processes are closed. */
   #isAdministered = false;
 
-  constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload) {
+  constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload, isWitnessed: boolean) {
     this.#workload = workload;
+    this.#isWitnessed = isWitnessed;
     this.#world = world;
     this.#checker = checker;
     this.#store = store;
@@ -116,7 +120,7 @@ class Simulation {
 
   async run(): Promise<void> {
     await this.#observe();
-    if (kindOf(this.#workload).isWitnessed === true) {
+    if (this.#isWitnessed) {
       const witness = new WitnessChecker((what) => this.#checker.fail(what));
       await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
       await switchWitnessOn(this.#store);
@@ -148,7 +152,7 @@ class Simulation {
     void last.box.maintain();
     await this.#clearedUp();
     if (this.#workload === 'tasks') await this.#doTheRest(last.box);
-    if (kindOf(this.#workload).isWitnessed === true) await this.#verify(last.box);
+    if (this.#isWitnessed) await this.#verify(last.box);
     this.#checker.atTheEnd();
   }
 
