@@ -5,6 +5,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ensure, root } from './ensure.mjs';
 import { fillWithLittle, fillWithMuch, keepBusy } from './pictures/fill.mjs';
 import { smaller } from './pictures/palette.mjs';
@@ -40,9 +41,13 @@ const VIEWS = /** @type {readonly (readonly [string, string, readonly string[]])
   ['member', '/members/builder-1', ['little']],
   ['timeline', '/timeline', AMOUNTS],
   ['past', '/timeline?at=THEN', ['little']],
-  // Last: what is stuck for half a minute needs somebody.
+  ['break', '/locks/main-branch', ['little']],
+  // Last: what is stuck for half a minute needs somebody, and a chart needs some minutes.
+  ['charts', '/charts', AMOUNTS],
   ['overview', '/overview', AMOUNTS],
 ]);
+/** A chart of a store that has just begun is empty on its left. */
+const CHARTED_MS = 240_000;
 const WIDE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 
@@ -56,6 +61,8 @@ const KEPT = /** @type {const} */ ([
   ['pipeline-dark', 'pipeline', 'dark', 'wide'],
   ['members-light', 'members', 'light', 'wide'],
   ['past-dark', 'past', 'dark', 'wide'],
+  ['charts-light', 'charts', 'light', 'wide'],
+  ['break', 'break', 'dark', 'wide'],
   ['phone', 'overview', 'dark', 'phone'],
 ]);
 
@@ -88,6 +95,7 @@ async function pictureAll(amount) {
     const then = amount === 'little' ? await fillWithLittle(box) : undefined;
     if (amount === 'much') await fillWithMuch(box);
     if (amount !== 'nothing') closing.unshift(keepBusy(box));
+    const begun = Date.now();
     for (const [view, path, amounts] of VIEWS.filter(([, , worth]) => worth.includes(amount))) {
       for (const theme of /** @type {const} */ (['dark', 'light'])) {
         for (const [width, viewport] of /** @type {const} */ ([
@@ -98,8 +106,10 @@ async function pictureAll(amount) {
             ([, of, is, at]) => of === view && is === theme && at === width && amounts.includes('little'),
           );
           if (everything === undefined && kept === undefined) continue;
+          if (view === 'charts' && amount !== 'nothing') await sleep(Math.max(0, begun + CHARTED_MS - Date.now()));
           const at = path.replace('THEN', new Date(then ?? 0).toISOString());
           const page = await shown(served, at, theme, viewport);
+          if (view === 'break') await askToBreak(page);
           const file =
             everything === undefined
               ? join(root, 'docs', 'pictures', `${kept?.[0]}.png`)
@@ -116,6 +126,15 @@ async function pictureAll(amount) {
     await served.ended;
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+/** @param {import('playwright-core').Page} page */
+async function askToBreak(page) {
+  await page.getByRole('button', { name: 'Break lock…' }).click();
+  await page.getByLabel('Reason').fill('agent:7 was switched off');
+  const token = page.getByLabel('Type the token you expect to break');
+  const [, now = ''] = /now (\d+)/.exec((await token.locator('..').textContent()) ?? '') ?? [];
+  await token.fill(now);
 }
 
 /**
@@ -141,9 +160,11 @@ async function shown(served, path, theme, viewport) {
   });
   await page.goto(`${served.link}&view=${encodeURIComponent(path)}`);
   await page
-    .locator(path.includes('at=') ? '.strip.past' : '.chip b:text-is("live")')
+    .locator(path.includes('at=') ? '.strip.past:has-text("Rebuilt from")' : '.chip b:text-is("live")')
     .first()
     .waitFor();
+  // A chart begins with what the store remembers.
+  if (path === '/charts') await page.waitForTimeout(3000);
   // What a view reads for itself comes after the board.
   await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
   return page;

@@ -205,6 +205,8 @@ export type {
 export type {
   Draining,
   DrainResult,
+  ResizeResult,
+  Resizing,
   Semaphore,
   SemaphoreOptions,
   SemaphoreView,

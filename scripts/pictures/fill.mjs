@@ -111,16 +111,21 @@ export async function fillWithMuch(box) {
 }
 
 /**
- * Two that take turns, so that the figures move. Answers what ends it.
+ * A few that take turns, now faster and now slower, so that the figures move and the charts have hills. Answers what ends it.
  *
  * @param {Box} box
  */
 export function keepBusy(box) {
   let isOver = false;
-  const turns = ['agent:4', 'agent:5'].map(async (holder) => {
+  const begun = Date.now();
+  /** Between 0 and 1, and back again within a minute and a half. */
+  const tide = () => (1 - Math.cos(((Date.now() - begun) / 90_000) * 2 * Math.PI)) / 2;
+  const turns = ['agent:4', 'agent:5', 'agent:6'].map(async (holder, place) => {
     while (!isOver) {
-      await box.lock('merge-queue').run(() => sleep(250 + Math.random() * 400), { holder, reason: 'merge' });
-      await sleep(300);
+      await box.lock('merge-queue').run(() => sleep(120 + Math.random() * 300), { holder, reason: 'merge' });
+      const tried = place === 0 ? await box.lock('merge-queue').tryAcquire({ holder: 'cron:nightly' }) : undefined;
+      if (tried?.ok === true) await tried.hold.release();
+      await sleep(150 + (1 - tide()) * 1500);
     }
   });
   return async () => {

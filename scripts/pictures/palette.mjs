@@ -38,10 +38,10 @@ function indexed(/** @type {number} */ width, /** @type {number} */ height, /** 
   // Rare and bright ones say something; of the many greys between ink and paper none is missed.
   const weight = (/** @type {readonly [number, number]} */ [colour, count]) =>
     count * (1 + brightness(colour) ** 2 / 16);
-  const palette = [...counts]
-    .sort((one, other) => weight(other) - weight(one))
-    .slice(0, 256)
-    .map(([colour]) => colour);
+  // Half of the palette is for the most frequent ones, or the many blues of a chart would leave no grey for its text.
+  const frequent = [...counts].sort(([, one], [, other]) => other - one).slice(0, 128);
+  const telling = [...counts].sort((one, other) => weight(other) - weight(one)).slice(0, 256);
+  const palette = [...new Set([...frequent, ...telling].map(([colour]) => colour))].slice(0, 256);
   const places = new Map(palette.map((colour, place) => [colour, place]));
   const rows = Buffer.alloc(height * (width + 1));
   for (let at = 0; at < colours.length; at++) {

@@ -6,7 +6,14 @@ import type { DetachedHold, SettingsView } from '../runtime/holds/terms.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type { Drain } from '../core/index.ts';
-import type { Draining, DrainResult, Undraining, UndrainResult } from '../runtime/holds/semaphore.ts';
+import type {
+  Draining,
+  DrainResult,
+  ResizeResult,
+  Resizing,
+  Undraining,
+  UndrainResult,
+} from '../runtime/holds/semaphore.ts';
 import { type Grant, RemoteSemaphoreHold } from './hold.ts';
 import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
@@ -72,8 +79,16 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
   }
 
   /** Changes the number of slots, for administrators; fewer than are in use take effect as holders release. */
-  async resize(capacity: number): Promise<void> {
-    await this.ask({ method: 'PUT', body: { capacity } }, 'settings');
+  async resize(capacity: number, { from }: Pick<Resizing, 'from'> = {}): Promise<ResizeResult> {
+    try {
+      const body = { capacity, ...(from !== undefined && { fromCapacity: from }) };
+      // Once it is done, the capacity is not the one that was seen.
+      await this.ask({ method: 'PUT', body, ...(from !== undefined && { isKeyed: true }) }, 'settings');
+      return { kind: 'resized', capacity };
+    } catch (error) {
+      const { capacity: now } = refusedWith(error, 'wrong-state') as unknown as { readonly capacity: number };
+      return { kind: 'capacity-mismatch', capacity: now, asked: from as number };
+    }
   }
 
   /** Grants nothing new until `undrain`, for administrators: requests wait, and holders keep what they have. */

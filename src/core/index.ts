@@ -1,6 +1,16 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
-export { allows, isExpired, mayActFor, type Role, ROLES, type TokenEntry, tokenProblem } from './access/index.ts';
+export {
+  allows,
+  isExpired,
+  LONGEST_TOKEN_NAME,
+  mayActFor,
+  type Role,
+  ROLES,
+  type TokenEntry,
+  tokenHolder,
+  tokenProblem,
+} from './access/index.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -196,7 +206,9 @@ export {
   currentPhase,
   type Driver,
   canBeDriven,
+  type ExpectedPipeline,
   hasEnded,
+  isAsExpected,
   type PhaseRecord,
   PIPELINE_STATES,
   type PipelineRecord,
@@ -250,16 +262,7 @@ export {
 } from './members/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Wish, faultOf, grantFault } from './fault.ts';
-export {
-  type Cycle,
-  formsOf,
-  nextInLine,
-  type Passed,
-  passing,
-  PATIENCE,
-  type Waiting,
-  type WaitsFor,
-} from './queue.ts';
+export { type Cycle, formsOf, nextInLine, type Passed, passing, type Waiting, type WaitsFor } from './queue.ts';
 export { type Drain, type DrainOutcome, drainTold, withDrain } from './drain.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
@@ -339,7 +342,6 @@ export {
 export {
   acquireTogether,
   type Grant,
-  isGrant,
   type LockAcquire,
   type NamedStep,
   type Part,
@@ -377,7 +379,6 @@ export {
   nextCheckpoint,
   nextEntry,
   type NextEntry,
-  NO_ENTRY,
   proofOf,
   proofProblem,
   type Proving,

@@ -78,6 +78,8 @@ export type HoldCommand<H extends Hold> =
 
 export interface Configure extends Settings {
   readonly kind: 'configure';
+  /** Who; for the witness. */
+  readonly holder?: string;
 }
 
 /** The outcomes that locks and semaphores share; each has more of its own. */

@@ -83,7 +83,8 @@ export type SemaphoreCommand =
   | HoldCommand<SemaphoreHold>
   /** `capacity`: makes the semaphore if no request has made it yet; another capacity than it has is refused. */
   | (Configure & { readonly capacity?: number })
-  | { readonly kind: 'resize'; readonly capacity: number; readonly holder?: string }
+  /** `from`: the capacity that whoever asks has seen; another one stays. */
+  | { readonly kind: 'resize'; readonly capacity: number; readonly from?: number; readonly holder?: string }
   | DrainCommand;
 
 export type SemaphoreOutcome =
@@ -236,8 +237,11 @@ function resize(
   at: Moment,
 ): SemaphoreStep {
   const { record, waiting } = semaphore;
-  const { capacity } = command;
+  const { capacity, from = record.capacity } = command;
   if (!isCount(capacity)) return step(semaphore, noCapacity(capacity, record.capacity));
+  if (from !== record.capacity) {
+    return step(semaphore, { kind: 'capacity-mismatch', capacity: record.capacity, asked: from });
+  }
   if (capacity === record.capacity) return step(semaphore, { kind: 'resized', capacity });
   const resized = event('semaphore:resized', { holder: command.holder ?? '' }, at, { capacity, from: record.capacity });
   return settle(

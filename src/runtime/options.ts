@@ -86,6 +86,12 @@ export const wholeNumberFromZero: Accepted = {
   fits: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 };
 
+/** Who does something; for the witness and for people. */
+export interface Doer {
+  /** Its name; this process, if not given. */
+  readonly by?: string;
+}
+
 /** Accepts one of a few words, and refuses anything else. */
 export function oneOf(words: readonly unknown[]): Accepted {
   return { words: words.map(shown).join(' or '), fits: (value) => words.includes(value) };

@@ -1,5 +1,5 @@
 /** Checks that a caller may act for a holder, or by force. */
-import { allows, mayActFor } from '../core/index.ts';
+import { allows, mayActFor, tokenHolder } from '../core/index.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
@@ -28,6 +28,6 @@ export function refuseUnlessAdministrator(caller: Caller, what: string): void {
 
 /** The name under which a caller without a holder acts: it is shown to people. */
 export function actorOf(caller: Caller, holder: string | undefined): string {
-  refuseForeign(caller, holder ?? (caller.holders === undefined ? `token:${caller.name}` : undefined));
-  return holder ?? `token:${caller.name}`;
+  refuseForeign(caller, holder);
+  return holder ?? tokenHolder(caller.name);
 }

@@ -37,8 +37,8 @@ export interface EventReader {
   readonly wants: readonly string[];
   /** The events of one revision of a source, in order; there may be some among them that it does not want. */
   told(source: EventSource, revision: Revision, events: readonly ToldEvent[]): void;
-  /** The store has forgotten what came next; what follows comes after `revision`. */
-  missed(source: EventSource, revision: Revision): void;
+  /** What came next is not to be had; what follows comes after `revision`. */
+  missed(source: EventSource, revision: Revision, why?: string): void;
   /** From now on it hears of everything that it wants of this source as soon as the hub does. */
   joined(source: EventSource): void;
 }
@@ -152,6 +152,14 @@ export class EventHub {
 
   async #readSource(name: EventSource, reader: EventReader, since: Revision, signal: AbortSignal): Promise<void> {
     const source = this.#sources[name];
+    if (since > source.last) {
+      const { revision } = await this.#box.health();
+      // Without this it would hear of nothing until the store has caught up with a place that it never had.
+      if (since > revision) {
+        reader.missed(name, revision, 'the store is younger than this place: it was made anew or restored');
+        return this.#join(name, reader, revision, signal);
+      }
+    }
     if (since >= source.from) return this.#join(name, reader, since, signal);
     const own = new AbortController();
     const listener = {

@@ -122,9 +122,9 @@ export class EventStream implements EventReader {
     return this.#place;
   }
 
-  missed(source: EventSource, revision: Revision): void {
+  missed(source: EventSource, revision: Revision, why = 'the store has forgotten what happened since'): void {
     this.#place[source] = { revision };
-    this.#send(this.#resync('the store has forgotten what happened since'));
+    this.#send(this.#resync(why));
   }
 
   #isWanted({ type, resource }: SignalboxEvent): boolean {

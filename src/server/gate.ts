@@ -11,7 +11,8 @@ export interface Gate {
   readonly hosts: readonly string[];
 }
 
-export function refuseTricked({ headers, host }: Pick<Asked, 'headers' | 'host'>, { hosts }: Gate): void {
+export function refuseTricked(asked: Pick<Asked, 'method' | 'path' | 'headers' | 'host'>, { hosts }: Gate): void {
+  const { headers, host } = asked;
   const name = nameOf(host);
   // An address cannot be rebound: only a name can be made to lead elsewhere.
   const isKnown = name !== undefined && (name === 'localhost' || isIP(name) !== 0 || hosts.includes(name));
@@ -24,8 +25,19 @@ export function refuseTricked({ headers, host }: Pick<Asked, 'headers' | 'host'>
   const origin = headers.get('origin');
   const site = headers.get('sec-fetch-site');
   const isOwn = origin === null || origin === `http://${host}` || origin === `https://${host}`;
-  if (isOwn && site !== 'cross-site') return;
+  if (isOwn && (site !== 'cross-site' || isLinkToPage(asked))) return;
   throw new Problem('foreign-origin', 'this request comes from a page of another site');
+}
+
+/** A link to the dashboard that somebody follows in a chat or an issue: the page is the same for everyone, and sends nothing back. */
+function isLinkToPage({ method, path, headers }: Pick<Asked, 'method' | 'path' | 'headers'>): boolean {
+  return (
+    ['GET', 'HEAD'].includes(method) &&
+    path === '/' &&
+    headers.get('origin') === null &&
+    headers.get('sec-fetch-mode') === 'navigate' &&
+    headers.get('sec-fetch-dest') === 'document'
+  );
 }
 
 /** `localhost` of `localhost:7077`, `::1` of `[::1]:7077`; undefined if it is no host. */

@@ -1,38 +1,52 @@
 /** Carries out a request with an Idempotency-Key once, although it is sent twice; two servers on one store agree. */
 import { createHash } from 'node:crypto';
 import type { Json } from '../core/index.ts';
+import { Failure } from '../failure.ts';
 import { type KeptAnswer, refuseUnlessKey } from '../runtime/access/once.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Caller } from './operation.ts';
-import { type Answer, answerOf, isPassing, Problem } from './problem.ts';
+import { type Answer, answerOf, isDoubtful, isPassing, Problem } from './problem.ts';
 
 /** Longer than any request takes. */
 const RUNNING_MS = 90_000;
 const KEPT_MS = 24 * 3_600_000;
-/** Of what a token makes harmless to repeat, and there is much of: longer than any client repeats a request. */
-const KEPT_OF_HOLDS_MS = 120_000;
+/** Of what is harmless to repeat, and there is much of: longer than any client repeats a request. */
+const KEPT_OF_LEASES_MS = 120_000;
 /** Characters. The data of any task fits, and every engine takes a value of this size. */
 const MOST_KEPT = 512 * 1024;
 
 export const KEY_HEADER = 'Idempotency-Key';
 
+/**
+ * What gives, extends or ends a lease of one holder. To carry it out again is harmless: its token names that hold or claim, the
+ * same holder gets the same hold again, and a claim that nobody knows of ends by itself.
+ */
+const OF_LEASES =
+  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew))$/;
+
+export function keptText(operation: string): string {
+  return OF_LEASES.test(operation) ? 'for as long as the lease that it gave, or else for two minutes' : 'for 24 hours';
+}
+
 interface Keyed {
   readonly key: string;
   readonly caller: Caller;
-  /** The method, the path with its parameters, and the body. */
+  /** The id of the operation. */
+  readonly operation: string;
+  /** Its parameters and its body. */
   readonly content: string;
-  /** It ends or changes a hold, which its token names. */
-  readonly isOfHold: boolean;
 }
 
 export async function onceOnly(
   box: Signalbox,
-  { key, caller, content, isOfHold }: Keyed,
+  { key, caller, operation, content }: Keyed,
   run: () => Promise<Answer>,
 ): Promise<Answer> {
   refuseUnlessKey(key);
   // Each token has keys of its own: nobody learns of the requests of others.
-  const begun = await box.once.begin(hash(`${caller.id}\n${key}`), hash(content), RUNNING_MS);
+  const isOfLease = OF_LEASES.test(operation);
+  const [at, what] = [hash(`${caller.id}\n${key}`), hash(`${operation}\n${content}`)];
+  const begun = await box.once.begin(at, what, RUNNING_MS, isOfLease ? undefined : KEPT_MS);
   switch (begun.kind) {
     case 'other-content':
       throw new Problem('key-reused', `${KEY_HEADER} was used for another request; use a new one for each`);
@@ -43,14 +57,19 @@ export async function onceOnly(
         {},
         { 'Retry-After': '1' },
       );
+    case 'unknown':
+      throw new Failure(
+        'outcome-unknown',
+        `a request with this ${KEY_HEADER} was begun and never answered: it may have been done; look, and use a new key`,
+      );
     case 'answered':
       return { ...begun.answer, headers: { 'Idempotent-Replayed': 'true' } };
     case 'first':
   }
   const answer = await run().catch(answerOf);
-  // What did not reach the store may be sent again. What may have reached it too: the repeat finds what became of it.
-  if (isPassing(answer.status)) await begun.failed();
-  else await begun.done(keptOf(answer), keptMs(answer, isOfHold)).catch(() => undefined);
+  // What did nothing may be sent again. What may have been done too, if that is harmless; if not, all that a repeat hears is that.
+  if (isPassing(answer.status) && (isOfLease || !isDoubtful(answer.status))) await begun.failed();
+  else await begun.done(keptOf(answer), keptMs(answer, isOfLease)).catch(() => undefined);
   return answer;
 }
 
@@ -65,10 +84,10 @@ function keptOf(answer: Answer): KeptAnswer {
 }
 
 /** The answer that gives a hold or a claim is true for as long as its lease: afterwards it may be another's. */
-function keptMs({ body }: Answer, isOfHold: boolean): number {
+function keptMs({ body }: Answer, isOfLease: boolean): number {
+  if (!isOfLease) return KEPT_MS;
   const { ttlMs } = Object(body) as { readonly ttlMs?: unknown };
-  if (typeof ttlMs === 'number') return Math.min(ttlMs, KEPT_MS);
-  return isOfHold ? KEPT_OF_HOLDS_MS : KEPT_MS;
+  return typeof ttlMs === 'number' ? Math.min(ttlMs, KEPT_MS) : KEPT_OF_LEASES_MS;
 }
 
 function hash(text: string): string {

@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 description, made of the schemas that check the requests. */
 import { z } from 'zod';
-import { KEY_HEADER } from './once.ts';
+import { KEY_HEADER, keptText } from './once.ts';
 import type { Operation } from './operation.ts';
 import { PROBLEM_TYPE, type ProblemCode, STATUS } from './problem.ts';
 
@@ -9,14 +9,17 @@ export const API_VERSION = '1';
 const EVERYWHERE: readonly ProblemCode[] = [
   ...([
     'invalid-input',
+    'invalid',
     'unauthenticated',
     'wrong-role',
+    'foreign-holder',
     'too-many-requests',
     'unavailable',
     'outcome-unknown',
   ] as const),
 ];
-const WITH_BODY: readonly ProblemCode[] = ['body-too-large', 'wrong-content-type', 'key-reused', 'key-in-use'];
+const WITH_BODY: readonly ProblemCode[] = ['body-too-large', 'wrong-content-type'];
+const WITH_KEY: readonly ProblemCode[] = ['key-reused', 'key-in-use', 'answer-not-kept'];
 
 const PROBLEM = {
   type: 'object',
@@ -59,7 +62,7 @@ function described(one: Operation): object {
   const parameters = [
     ...parametersOf(params, 'path'),
     ...parametersOf(query, 'query'),
-    ...(hasKey ? [KEY_PARAMETER] : []),
+    ...(hasKey ? [keyParameter(id)] : []),
   ];
   return {
     ...{ operationId: id, tags: [tag], summary, description: `${description} Role: ${role}.`, 'x-role': role },
@@ -80,18 +83,25 @@ function described(one: Operation): object {
           },
         ]),
       ),
-      ...problemsOf([...EVERYWHERE, ...(body === undefined ? [] : WITH_BODY), ...(one.problems ?? [])]),
+      ...problemsOf([
+        ...EVERYWHERE,
+        ...(body === undefined ? [] : WITH_BODY),
+        ...(hasKey ? WITH_KEY : []),
+        ...(one.problems ?? []),
+      ]),
     },
   };
 }
 
-const KEY_PARAMETER = {
-  name: KEY_HEADER,
-  in: 'header',
-  required: false,
-  description: 'The same request with the same key is carried out once, and answered the same for 24 hours.',
-  schema: { type: 'string', minLength: 1, maxLength: 200 },
-};
+function keyParameter(operation: string): object {
+  return {
+    name: KEY_HEADER,
+    in: 'header',
+    required: false,
+    description: `The same request with the same key is carried out once, and answered the same ${keptText(operation)}.`,
+    schema: { type: 'string', minLength: 1, maxLength: 200 },
+  };
+}
 
 function problemsOf(codes: readonly ProblemCode[]): Record<string, object> {
   const byStatus = new Map<number, string[]>();

@@ -143,3 +143,8 @@ const SHOWN = ['holder', 'token', 'acquiredAt', 'reason', 'metadata', 'mode', 'w
 export function isPassing(status: number): boolean {
   return status >= 500 || status === 429;
 }
+
+/** Whether it may have been done all the same: no answer came from the store, or a bug kept the server from saying. */
+export function isDoubtful(status: number): boolean {
+  return status === 500 || status === 504;
+}

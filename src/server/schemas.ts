@@ -2,25 +2,30 @@
 import { z } from 'zod';
 import { LARGEST_METADATA_BYTES } from '../core/request.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/request.ts';
-import { nameProblem, TICKET_MS } from '../core/index.ts';
+import { LONGEST_NAME, LONGEST_TOKEN_NAME, nameProblem, TICKET_MS } from '../core/index.ts';
 
 /** The longest time that a request waits before it answers with a ticket. */
 export const LONGEST_WAIT_MS = 45_000;
 export const DEFAULT_WAIT_MS = 30_000;
 
-function named(what: string, description: string): z.ZodType<string> {
+function named(what: string, description: string, longest = LONGEST_NAME): z.ZodType<string> {
   return z
     .string()
     .superRefine((value, context) => {
-      const problem = nameProblem(value, what);
+      const problem = nameProblem(value, what, longest);
       if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
     })
-    .meta({ description, minLength: 1, maxLength: 200 });
+    .meta({ description, minLength: 1, maxLength: longest });
 }
 
 export const name = named('name', 'Its name: 1 to 200 printable characters; in a path, percent-encoded.');
 export const holder = named('holder', 'Who holds it or waits for it, such as `agent:7`.');
 export const id = named('id', 'Its id: 1 to 200 printable characters; in a path, percent-encoded.');
+export const tokenName = named(
+  'name',
+  `What people call it: 1 to ${LONGEST_TOKEN_NAME} printable characters.`,
+  LONGEST_TOKEN_NAME,
+);
 export const ticket = named('ticket', 'The ticket that an earlier request answered.');
 
 const ms = (description: string): z.ZodNumber =>
@@ -56,6 +61,21 @@ export const within = z
   .array(holder)
   .max(100)
   .describe('Other holders that go on only after this one has released: a deadlock through them is found too.');
+
+/** How a lock or slots are asked for, besides by whom. */
+export const asking = {
+  ttlMs: ttlMs.optional(),
+  wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
+  waitMs: waitMs.optional(),
+  ticket: ticket.optional(),
+  ticketMs: ticketMs.optional(),
+  priority: priority.optional(),
+  reason: reason.optional(),
+  metadata: metadata.optional(),
+  maxHoldMs: maxHoldMs.optional(),
+  strategy: strategy.optional(),
+  within: within.optional(),
+};
 
 export const settings = {
   onStale: z

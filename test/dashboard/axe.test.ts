@@ -47,7 +47,7 @@ const VIEWS = [
   '/semaphores',
   '/semaphores/gpu',
 ];
-const LATER = ['/tasks', '/pipelines', '/members', '/timeline'];
+const LATER = ['/tasks', '/pipelines', '/members', '/timeline', '/charts'];
 
 describe.skipIf(!hasBrowser)('axe finds nothing', () => {
   it.each([

@@ -77,6 +77,64 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
     }
   });
 
+  it('shows along the slider where much happened, and where the witness sealed its record', async () => {
+    await site.ask('POST', '/v1/witness/checkpoints', {});
+    const { page, complaints } = await visit(browser, site, { path: '/timeline' });
+    await page.getByText('1 checkpoint of the witness').waitFor();
+    expect(await page.locator('.way > .sealed').count()).toBe(1);
+    await page.getByText(/^Events, \d+s in a bar; most, \d+, at \d\d:\d\d:\d\d$/).waitFor();
+    expect(await page.locator('.histogram path').getAttribute('d')).toMatch(/^M/);
+    // In the past, the bars are of the record.
+    await page.getByRole('button', { name: '1 min back' }).click();
+    await page.getByText('You look at').waitFor();
+    await page.getByText(/^Events, .* in a bar/).waitFor();
+    await expect.poll(() => page.locator('.histogram path').getAttribute('d')).toMatch(/^M/);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('shows all of an event on a phone, however long its parts are', async () => {
+    const name = 'a-long-name-of-a-branch/with-many-parts/and-a-number-at-the-end-4711';
+    const holder = 'worker:continuous-integration-on-a-machine-in-europe-17';
+    await site.hold(name, holder);
+    await site.ask('POST', `/v1/locks/${encodeURIComponent(name)}/break`, { reason: 'the machine was taken down' });
+    const { page } = await visit(browser, site, { path: '/timeline', viewport: PHONE });
+    const row = page.locator('.row.events', { hasText: 'was made to give up' });
+    await row.waitFor();
+    const boxes = await row.locator('.said').evaluate((said) => {
+      const { bottom } = (said.closest('.row') as Element).getBoundingClientRect();
+      return [...said.children].map((line) => bottom - line.getBoundingClientRect().bottom);
+    });
+    expect(boxes).toHaveLength(2);
+    expect(Math.min(...boxes)).toBeGreaterThanOrEqual(0);
+    // The words between the two names are never what is cut.
+    const words = row.getByText('was made to give up');
+    expect(await words.evaluate((one) => one.scrollWidth <= one.clientWidth)).toBe(true);
+    await page.context().close();
+  });
+
+  it('keeps a damaged chain in sight after it was dismissed from what needs a person', async () => {
+    const { page, complaints } = await visit(browser, site);
+    const damaged = {
+      ...{ kind: 'damaged', key: 'damaged lock/main-branch', subject: 'lock/main-branch' },
+      ...{ says: ': what the witness recorded of it does not verify', command: 'signalbox witness verify' },
+    };
+    await page.route(/\/v1\/board/, async (route) => {
+      const answer = await route.fetch();
+      const board = (await answer.json()) as object;
+      await route.fulfill({ response: answer, json: { ...board, troubles: [damaged] } });
+    });
+    await page.reload();
+    await page.getByText('Damaged record').waitFor();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    await expect.poll(() => page.getByText('Damaged record').count()).toBe(0);
+    await page.goto(`${site.url}/#/timeline`);
+    await page.getByText('what the witness recorded of it does not verify').waitFor();
+    expect(complaints).toEqual([]);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.context().close();
+  });
+
   it.each([
     ['dark', WIDE],
     ['light', PHONE],

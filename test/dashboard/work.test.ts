@@ -63,6 +63,19 @@ async function runPipeline(): Promise<{ readonly running: Promise<unknown> }> {
   return { running };
 }
 
+async function isInside(page: Page, inner: string, outer: string): Promise<boolean> {
+  const [one, other] = [
+    await page.locator(inner).first().boundingBox(),
+    await page
+      .locator(outer)
+      .filter({ has: page.locator(inner) })
+      .first()
+      .boundingBox(),
+  ];
+  if (one === null || other === null) return false;
+  return one.y >= other.y && one.y + one.height <= other.y + other.height && one.x >= other.x;
+}
+
 const column = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
 
 describe.skipIf(!hasBrowser)('tasks', () => {
@@ -73,6 +86,10 @@ describe.skipIf(!hasBrowser)('tasks', () => {
     await column(page, 'Ready').getByText('priority 5').waitFor();
     const token = await claim('build', 'agent:1');
     await column(page, 'Running').getByText('agent:1').waitFor();
+    await page.goto(`${site.url}/#/tasks/build`);
+    await page.getByText('Running for', { exact: true }).waitFor();
+    expect(await page.getByText('Took', { exact: true }).count()).toBe(0);
+    await page.goto(`${site.url}/#/tasks`);
     await site.ask('POST', '/v1/tasks/build/complete', { token, result: { image: 'app:7' } });
     await column(page, 'Done').getByRole('link', { name: 'build' }).waitFor();
     await column(page, 'Ready').getByRole('link', { name: 'deploy' }).waitFor();
@@ -181,6 +198,15 @@ describe.skipIf(!hasBrowser)('axe finds nothing', () => {
     }
     expect(found).toEqual([]);
     expect(complaints.filter((one) => !one.includes('404'))).toEqual([]);
+    await page.context().close();
+  });
+});
+
+describe.skipIf(!hasBrowser)('the overview', () => {
+  it('has each pipeline in its own panel, and nothing over the rest of the page', async () => {
+    const { page } = await visit(browser, site);
+    await page.locator('.row.lines', { hasText: 'release-7' }).waitFor();
+    expect(await isInside(page, '.row.lines', '.panel')).toBe(true);
     await page.context().close();
   });
 });

@@ -17,6 +17,8 @@ export interface Import {
   readonly line: number;
   /** The path it leads to, if it is relative. */
   readonly target: string | undefined;
+  /** Nothing is left of it when the program runs. */
+  readonly isType: boolean;
 }
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -79,7 +81,8 @@ export function importsOf(source: Source): Import[] {
     const specifier = specifierIn(node);
     if (specifier === undefined) return;
     const target = /^\.\.?(\/|$)/.test(specifier) ? posix.join(posix.dirname(source.path), specifier) : undefined;
-    found.push({ specifier, line: lineOf(source, node), target });
+    const isType = (node['importKind'] ?? node['exportKind']) === 'type' || node.type === 'TSImportType';
+    found.push({ specifier, line: lineOf(source, node), target, isType });
   });
   return found;
 }

@@ -1,7 +1,12 @@
 // The HTTP API as programs in any language use it, without a port.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
+import { openEmbedded } from '../../src/store/embedded/index.ts';
+import { openMemory, type Store } from '../../src/store/index.ts';
 import { eventsOf, readEvents, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -423,17 +428,58 @@ describe('the stream of events', () => {
     expect(all.map(({ data }) => data.resource)).toEqual([undefined, 'lock/only']);
   });
 
-  it('tells a reader that comes back too late to read the state anew', async () => {
-    const { openMemory } = await import('../../src/store/index.ts');
-    const store = openMemory();
-    const one = new TestServer(await open(store));
-    await one.post('/v1/locks/main/acquire', { holder: 'a' });
-    const { revision } = await store.health();
-    await store.compact(revision);
-    const response = await one.fetch('GET', '/v1/events?since=1');
-    const all = await readEvents(response, (found) => found.some(({ event }) => event === 'resync'));
-    expect(all.at(-1)?.data).toMatchObject({ type: 'resync' });
-    await one.close();
+  describe.each(['memory', 'a file'])('on %s', (on) => {
+    let directory: string;
+    let store: Store;
+    let one: TestServer;
+    beforeAll(async () => {
+      directory = mkdtempSync(join(tmpdir(), 'signalbox-stream-'));
+      store = on === 'memory' ? openMemory() : await openEmbedded(directory);
+      one = new TestServer(await open(store));
+      await one.post('/v1/locks/main/acquire', { holder: 'a' });
+    });
+    afterAll(async () => {
+      await one.close();
+      rmSync(directory, { recursive: true, force: true });
+    });
+
+    /** What a reader with this place hears: `resync` for each source, and then what happens to a lock and a task. */
+    async function heardAfterResync(since: number | string, name: string): Promise<readonly string[]> {
+      const response = await one.fetch('GET', `/v1/events?since=${since}`);
+      const heard: string[] = [];
+      for await (const { event, data } of eventsOf(response)) {
+        heard.push(event === 'open' || event === 'resync' ? event : `${event} ${data.resource}`);
+        if (event === 'resync' && heard.filter((what) => what === 'resync').length === 2) {
+          await one.post(`/v1/locks/${name}/acquire`, { holder: 'b' });
+          await one.post('/v1/tasks', { id: name });
+        }
+        if (heard.length === 5) break;
+      }
+      return heard;
+    }
+
+    it('tells a reader that comes back too late to read the state anew, and then goes on', async () => {
+      const { revision } = await store.health();
+      await store.compact(revision);
+      const heard = await heardAfterResync(1, 'late');
+      expect([...heard].sort()).toEqual([
+        'lock:acquired lock/late',
+        'open',
+        'resync',
+        'resync',
+        'task:published task/late',
+      ]);
+    });
+
+    it('tells a reader of another life of the store to read the state anew, and then goes on', async () => {
+      for (const since of [1_000_000, 'r1000000.0,t1000000']) {
+        const name = `restored-${since}`;
+        const heard = await heardAfterResync(since, name);
+        expect([...heard].sort()).toEqual(
+          [`lock:acquired lock/${name}`, 'open', 'resync', 'resync', `task:published task/${name}`].sort(),
+        );
+      }
+    });
   });
 
   it('keeps a bounded amount for a slow reader, and tells it what it missed', async () => {

@@ -6,10 +6,11 @@ import { type ClientRequest, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { open } from 'signalbox';
-import { TestClock } from 'signalbox/testing';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Failure, open } from 'signalbox';
+import { type Call, faultyStore, ScriptedFaults, TestClock } from 'signalbox/testing';
 import { localTokenFile, readLocalToken } from '../../src/runtime/location/local-token.ts';
+import { openMemory } from '../../src/store/index.ts';
 import { NodeAsked } from '../../src/server/asked.ts';
 import { eventsOf, LOCAL, TestServer } from '../support/server.ts';
 
@@ -84,6 +85,42 @@ describe('a client that left before it was answered', () => {
   });
 });
 
+describe('a request', () => {
+  it.each([
+    ['GET', '/v1/who', undefined, 503],
+    ['GET', '/v1/witness/verify', undefined, 503],
+    ['GET', '/v1/board', undefined, 503],
+    ['POST', '/v1/witness/checkpoints', {}, 504],
+    ['POST', '/v1/tasks', { id: 'slow' }, 504],
+  ] as const)('that takes too long is answered all the same: %s %s', async (method, path, body, status) => {
+    const { box } = server;
+    const never = (): Promise<never> => new Promise(() => undefined);
+    vi.spyOn(box, 'health').mockImplementation(never);
+    vi.spyOn(box, 'survey').mockImplementation(never);
+    vi.spyOn(box.witness, 'isOn').mockImplementation(never);
+    vi.spyOn(box.witness, 'verify').mockImplementation(never);
+    vi.spyOn(box.tasks, 'publish').mockImplementation(never);
+    const answer = server.ask(method, path, body);
+    await clock.advance(61_000);
+    await clock.advance(10_000);
+    expect([(await answer).status, path]).toEqual([status, path]);
+    vi.restoreAllMocks();
+  });
+
+  it.each(['revoked', 'expired'])('that waits ends when its token is %s, and leaves nothing behind', async (how) => {
+    const token = await server.token('worker', how === 'expired' ? { ttlMs: 20_000 } : {});
+    await server.post('/v1/locks/main/acquire', { holder: 'a', ttlMs: 3_600_000 });
+    const waiting = server.post('/v1/locks/main/acquire', { holder: 'b', waitMs: 45_000 }, { token });
+    await expect.poll(async () => (await server.get('/v1/locks/main')).body.waiting).toHaveLength(1);
+    if (how === 'expired') await clock.advance(20_000);
+    else await server.box.tokens.revoke((await server.box.tokens.list())[0]?.id ?? '');
+    await clock.advance(5_000);
+    expect(await waiting).toMatchObject({ status: 401, body: { code: 'unauthenticated' } });
+    await clock.advance(70_000);
+    expect((await server.get('/v1/locks/main')).body.waiting).toEqual([]);
+  });
+});
+
 describe('an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'once' };
 
@@ -96,6 +133,107 @@ describe('an Idempotency-Key', () => {
     const later = await ask();
     expect(later.headers.get('idempotent-replayed')).toBeNull();
     expect(later.body.token).toBeGreaterThan(first.body.token);
+  });
+
+  it('of a break counts for a day, so that its repeat ends no later hold', async () => {
+    const ask = () => server.post('/v1/locks/main/break', { reason: 'stuck' }, { headers });
+    await server.post('/v1/locks/main/acquire', { holder: 'a' });
+    const first = await ask();
+    await server.post('/v1/locks/main/acquire', { holder: 'b', ttlMs: 3_600_000 });
+    await clock.advance(600_000);
+    const again = await ask();
+    expect([again.status, again.body]).toEqual([200, first.body]);
+    expect((await server.get('/v1/locks/main')).body.holds).toMatchObject([{ holder: 'b' }]);
+  });
+
+  it.each([
+    ['PUT', '/v1/locks/main/settings', { ttlMs: 1000 }],
+    ['PUT', '/v1/semaphores/gpu/settings', { capacity: 3, ttlMs: 1000 }],
+    ['POST', '/v1/semaphores/gpu/drain', { reason: 'moved' }],
+    ['POST', '/v1/tasks', { id: 't' }],
+  ])('is kept for 24 hours, as the description says, for %s %s', async (method, path, body) => {
+    const ask = () => server.ask(method, path, body, { headers });
+    await ask();
+    await clock.advance(23 * 3_600_000);
+    expect((await ask()).headers.get('idempotent-replayed')).toBe('true');
+    await clock.advance(2 * 3_600_000);
+    expect((await ask()).headers.get('idempotent-replayed')).toBeNull();
+  });
+
+  it('says of every operation how long it counts', async () => {
+    const { paths } = (await server.get('/openapi.json')).body as {
+      paths: Record<
+        string,
+        Record<string, { operationId: string; parameters?: { name: string; description: string }[] }>
+      >;
+    };
+    const texts = Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .flatMap(({ operationId, parameters = [] }) =>
+        parameters
+          .filter(({ name }) => name === 'Idempotency-Key')
+          .map(({ description }) => [operationId, description] as const),
+      );
+    const short = texts.filter(([, text]) => text.endsWith('as the lease that it gave, or else for two minutes.'));
+    const ofHolds = ['acquire', 'renew', 'release', 'withdraw'];
+    expect(short.map(([id]) => id).sort()).toEqual(
+      [
+        ...['lock', 'semaphore'].flatMap((kind) => ofHolds.map((what) => `${kind}.${what}`)),
+        ...['lock.upgrade', 'lock.downgrade', 'task.claim', 'task.claim-next', 'task.renew'],
+      ].sort(),
+    );
+    for (const [id, text] of texts) if (!short.some(([known]) => known === id)) expect(text).toContain('24 hours');
+  });
+
+  it('of a request whose outcome nobody knows carries nothing out again, and says so', async () => {
+    const lost = { isLost: false };
+    const faults = Object.assign(new ScriptedFaults(), {
+      after: (call: Call) =>
+        lost.isLost && call.kind === 'transaction' && JSON.stringify(call.transaction.success).includes('counted')
+          ? 'drop'
+          : 'pass',
+    });
+    const own = new TestServer(await open(faultyStore(openMemory({ clock }), faults), { clock }), { clock });
+    try {
+      const body = { compare: [], success: [{ do: 'put', key: 'counted', value: 'x' }] };
+      const ask = () => own.post('/v1/bus', body, { headers });
+      lost.isLost = true;
+      const first = await ask();
+      lost.isLost = false;
+      expect(first).toMatchObject({ status: 504, body: { code: 'outcome-unknown' } });
+      await clock.advance(600_000);
+      const again = await ask();
+      expect([again.status, again.body]).toEqual([504, first.body]);
+      expect((await own.get('/v1/bus/counted')).body.version).toBe(1);
+    } finally {
+      await own.close();
+    }
+  });
+
+  it.each([
+    ['unavailable', 503, 'tasks', { id: 't' }, 201],
+    ['outcome-unknown', 504, 'locks/main/acquire', { holder: 'a' }, 200],
+  ] as const)('after %s may be used again where that does no harm', async (code, status, path, body, after) => {
+    const fails = (): never => {
+      throw new Failure(code, 'the store did not answer');
+    };
+    vi.spyOn(server.box.tasks, 'publish').mockImplementationOnce(fails);
+    vi.spyOn(server.box, 'lock').mockImplementationOnce(fails);
+    const ask = () => server.post(`/v1/${path}`, body, { headers });
+    expect((await ask()).status).toBe(status);
+    expect((await ask()).status).toBe(after);
+    vi.restoreAllMocks();
+  });
+
+  it('of a server that is gone leaves its request unknown, where a repeat could do harm', async () => {
+    const { once } = server.box;
+    expect((await once.begin('harmless', 'x', 90_000)).kind).toBe('first');
+    expect((await once.begin('harmful', 'x', 90_000, 3_600_000)).kind).toBe('first');
+    expect((await once.begin('harmful', 'x', 90_000, 3_600_000)).kind).toBe('running');
+    await clock.advance(120_000);
+    expect((await once.begin('harmless', 'x', 90_000)).kind).toBe('first');
+    expect((await once.begin('harmful', 'x', 90_000, 3_600_000)).kind).toBe('unknown');
+    expect((await once.begin('harmful', 'y', 90_000, 3_600_000)).kind).toBe('other-content');
   });
 
   it('keeps no large answer, and still carries nothing out twice', async () => {

@@ -156,6 +156,15 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
         outcome: 'not-reopened',
         pipeline: id,
       });
+    case 'moved-on':
+      return new CliExit(
+        EXIT.no,
+        `pipeline/${id}: nothing was done, because it has moved on: it is ${outcome.record.state}`,
+        {
+          outcome: 'moved-on',
+          pipeline: id,
+        },
+      );
     case 'missing':
       return noSuchPipeline(id);
   }

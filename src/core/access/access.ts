@@ -7,7 +7,7 @@
  * The token of a worker may be bound to holders: it then acts only for these, so that one agent cannot release the
  * holds of another.
  */
-import { nameProblem } from '../name.ts';
+import { LONGEST_NAME, nameProblem } from '../name.ts';
 import { shown } from '../shown.ts';
 
 export const ROLES = ['viewer', 'worker', 'administrator'] as const;
@@ -62,15 +62,26 @@ export function mayActFor({ holders }: Pick<TokenEntry, 'holders'>, holder: stri
   return holders === undefined || holders.some((pattern) => fitsPattern(pattern, holder));
 }
 
+/** The name under which a token acts that was given no holder. */
+export function tokenHolder(name: string): string {
+  return `token:${[...name].slice(0, LONGEST_TOKEN_NAME).join('')}`;
+}
+
+/** With `token:` before it, no longer than a holder may be. */
+export const LONGEST_TOKEN_NAME = LONGEST_NAME - 'token:'.length;
+
 /** What is wrong with the terms of a new token, and what is accepted; undefined if nothing is. */
-export function tokenProblem(terms: {
-  readonly name?: unknown;
-  readonly role?: unknown;
-  readonly holders?: unknown;
-  readonly ttlMs?: unknown;
-}): string | undefined {
+export function tokenProblem(
+  terms: {
+    readonly name?: unknown;
+    readonly role?: unknown;
+    readonly holders?: unknown;
+    readonly ttlMs?: unknown;
+  },
+  longestName = LONGEST_TOKEN_NAME,
+): string | undefined {
   const { name, role, holders, ttlMs } = terms;
-  const problem = nameProblem(name, 'name');
+  const problem = nameProblem(name, 'name', longestName);
   if (problem !== undefined) return problem;
   if (!ROLES.some((one) => one === role)) return `role is ${shown(role)}; expected ${ROLES.map(shown).join(' or ')}`;
   if (ttlMs !== undefined && !(typeof ttlMs === 'number' && Number.isFinite(ttlMs) && ttlMs > 0))

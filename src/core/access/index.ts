@@ -6,5 +6,7 @@ export {
   type Role,
   ROLES,
   type TokenEntry,
+  LONGEST_TOKEN_NAME,
+  tokenHolder,
   tokenProblem,
 } from './access.ts';

@@ -2,14 +2,20 @@
 import type { GuardOutcome } from '../guard/index.ts';
 import type { Event, Token } from '../machine.ts';
 import type { Choice, VoidAnswer } from './question.ts';
-import { hasEnded, type PipelineRecord, type PipelineStep } from './record.ts';
+import { type ExpectedPipeline, hasEnded, type PipelineRecord, type PipelineStep } from './record.ts';
 import type { Phase, PhaseHold, Runbook } from './runbook.ts';
 
 export type PipelineCommand = { readonly command: string } & (
   | { readonly kind: 'start'; readonly id: string; readonly by: string }
   /** A process has the driver's hold, and nothing that an earlier driver began is still running. */
   | { readonly kind: 'drive'; readonly holder: string; readonly token: Token }
-  | { readonly kind: 'cancel'; readonly by: string; readonly reason: string }
+  | {
+      readonly kind: 'cancel';
+      readonly by: string;
+      readonly reason: string;
+      /** As whoever cancels has seen it: one that has moved on stays as it is. */
+      readonly expected?: ExpectedPipeline;
+    }
   /** Starts it again from this phase, after it has failed. */
   | { readonly kind: 'reopen'; readonly from: string; readonly by: string }
   | ({ readonly token: Token } & DriverCommand)

@@ -30,7 +30,7 @@ import {
 import { actionKind, cut, judge, short } from './judge.ts';
 import { withOutputs } from './outputs.ts';
 import { nextQuestion, whyVoid } from './question.ts';
-import { hasEnded, type PhaseRecord, type PipelineRecord, RECORD_VERSION } from './record.ts';
+import { hasEnded, isAsExpected, type PhaseRecord, type PipelineRecord, RECORD_VERSION } from './record.ts';
 import { reopened } from './reopen.ts';
 import { backoffMs, type Runbook } from './runbook.ts';
 import { fitted, fittedEvents } from './size.ts';
@@ -341,9 +341,13 @@ function phaseDone(turn: Turn): PipelineTransition {
 
 // Ending
 
-function cancel(turn: Turn, { by, ...asking }: Extract<PipelineCommand, { kind: 'cancel' }>): PipelineTransition {
+function cancel(
+  turn: Turn,
+  { by, expected, ...asking }: Extract<PipelineCommand, { kind: 'cancel' }>,
+): PipelineTransition {
   const { record, at } = turn;
   const reason = cut(asking.reason);
+  if (!isAsExpected(record, expected)) return misplaced(turn);
   if (record.cancel !== undefined) return unchanged(turn, { kind: 'cancelling' });
   const asked: PipelineRecord = { ...record, cancel: { by, reason, at: at.now } };
   if (record.step.when !== 'during') return finished(withRecord(turn, asked), 'cancelled', reason);

@@ -128,6 +128,21 @@ export function currentPhase(record: PipelineRecord): string | null {
   return record.phases[record.step.phase]?.name ?? null;
 }
 
+/** A pipeline as somebody saw it who now asks for something; what is left out may be anything. */
+export interface ExpectedPipeline {
+  /** When it was started: another one may have been started under its id since. */
+  readonly startedAt?: number;
+  /** The state that it was in. */
+  readonly state?: PipelineState;
+  /** The phase that it was in or blocked at; null before the first and after the last. */
+  readonly phase?: string | null;
+}
+
+export function isAsExpected(record: PipelineRecord, expected: ExpectedPipeline = {}): boolean {
+  const { startedAt = record.startedAt, state = record.state, phase = currentPhase(record) } = expected;
+  return startedAt === record.startedAt && state === record.state && phase === currentPhase(record);
+}
+
 /** A record as some version of signalbox wrote it. */
 export type StoredRecord = Omit<PipelineRecord, 'version' | 'lastQuestion'> & {
   readonly version: number;

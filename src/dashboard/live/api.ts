@@ -38,26 +38,43 @@ async function answered(response: Response): Promise<unknown> {
   throw new Refused(response.status, body);
 }
 
-export async function get(path: string, signal?: AbortSignal): Promise<unknown> {
+function asked(path: string, signal?: AbortSignal): Promise<Response> {
   const limit = AbortSignal.timeout(20_000);
   const over = signal === undefined ? limit : AbortSignal.any([signal, limit]);
-  return answered(await fetch(path, { headers: headers(), cache: 'no-store', signal: over }));
+  return fetch(path, { headers: headers(), cache: 'no-store', signal: over });
+}
+
+export async function get(path: string, signal?: AbortSignal): Promise<unknown> {
+  return answered(await asked(path, signal));
+}
+
+export async function getText(path: string): Promise<string> {
+  return (await asked(path)).text();
 }
 
 /** So many pages of history are asked for: each looks at a part of what the store remembers, from the newest back. */
 const MOST_PAGES = 5;
 
-/** What happened, oldest first, as far as the store remembers it. */
-export async function pastEvents(query: string, signal: AbortSignal, most = 1_000): Promise<readonly Happening[]> {
+export interface PastEvents {
+  /** Oldest first. */
+  readonly events: readonly Happening[];
+  /** Whether nothing that was asked for is missing. */
+  readonly isWhole: boolean;
+}
+
+/** What happened, as far as the store remembers it. */
+export async function pastEvents(query: string, signal: AbortSignal, most = 1_000): Promise<PastEvents> {
   let found: readonly Happening[] = [];
+  let isWhole = false;
   let before = '';
   for (let pages = 0; pages < MOST_PAGES && found.length < most; pages++) {
     const answer = object(await get(`/v1/history?${query}${before}`, signal));
     found = [...(items(answer['events']) as readonly Happening[]), ...found];
+    isWhole = answer['isWhole'] === true;
     if (typeof answer['next'] !== 'string') break;
     before = `&before=${answer['next']}`;
   }
-  return found;
+  return { events: found, isWhole };
 }
 
 /** The key makes a repeat of the same request harmless. */

@@ -1,13 +1,25 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Connection } from './connection.ts';
+import { total } from '../model/rates.ts';
+import type { Happening } from '../model/types.ts';
 import { Store } from './store.ts';
 
 const AT = new Date(1_800_000_000_000).toISOString();
+
+function granted(revision: number): Happening {
+  return {
+    ...{ type: 'lock:acquired', resource: 'lock/main', holder: 'a', token: revision },
+    at: 1,
+    id: `${revision}.0`,
+  };
+}
 
 /** A server whose answers a test decides. */
 class Server {
   readonly asked: string[] = [];
   board: object | number = { since: 10, revision: 10, at: AT };
+  past: object[] = [granted(8), granted(11)];
+  denials = 5;
   work: object = { since: 10, revision: 10, at: AT };
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
 
@@ -17,6 +29,9 @@ class Server {
       const body = new ReadableStream<Uint8Array>({ start: (controller) => void (this.#stream = controller) });
       return Promise.resolve(new Response(body));
     }
+    if (path === '/metrics') return Promise.resolve(new Response(`signalbox_denials_total ${this.denials}\n`));
+    if (path.startsWith('/v1/history?since'))
+      return Promise.resolve(Response.json({ events: this.past, isWhole: true }));
     const answer = path === '/v1/board' ? this.board : path.startsWith('/v1/board') ? this.work : { events: [] };
     if (typeof answer === 'number') return Promise.resolve(new Response('{"detail":"away"}', { status: answer }));
     return Promise.resolve(Response.json(answer));
@@ -50,6 +65,14 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
+/** Lets time pass; the server is heard of each second. */
+async function stayAlive(seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    await later(1_000);
+    server.send(': alive');
+  }
+}
+
 async function later(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
@@ -73,25 +96,39 @@ describe('a stream that says that events were missed', () => {
   });
 });
 
+describe('the charts', () => {
+  const counted = (): { grants: number; refusals: number } => total(store.state?.slices ?? []);
+
+  it('count each event once: history up to where the stream begins, then the stream, and what a resync left out', async () => {
+    await later(1_000);
+    expect(counted().grants).toBe(1);
+    server.send(`id: r11,t11\ndata: ${JSON.stringify(granted(11))}`);
+    await later(1_000);
+    expect(counted().grants).toBe(2);
+    server.past = [granted(8), granted(11), granted(13), granted(15)];
+    server.board = { since: 14, revision: 14, at: AT };
+    server.send('id: r14,t14\nevent: resync\ndata: {}');
+    await later(5_000);
+    expect(counted().grants).toBe(3);
+  });
+
+  it('count what was denied without an event, from when the page was opened', async () => {
+    await stayAlive(5);
+    server.denials = 7;
+    await stayAlive(40);
+    expect(counted().refusals).toBe(2);
+  });
+});
+
 describe('a page that stays open', () => {
   it('reads again what no event tells', async () => {
     server.work = {
       ...{ since: 12, revision: 12, at: AT },
       pipelines: [{ pipeline: 'p', state: 'running', isDriven: false, phases: [], startedAt: AT }],
     };
-    for (let seconds = 0; seconds < 12; seconds++) {
-      await later(1_000);
-      server.send(': alive');
-    }
+    await stayAlive(12);
     expect(store.state?.pipelines.get('p')).toMatchObject({ isDriven: false });
   });
-
-  async function stayAlive(seconds: number): Promise<void> {
-    for (let second = 0; second < seconds; second++) {
-      await later(1_000);
-      server.send(': alive');
-    }
-  }
 
   it('reads on when nobody sees it, but more slowly', async () => {
     const reads = (): number => server.asked.filter((path) => path === '/v1/board?holds=false').length;

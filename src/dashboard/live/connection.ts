@@ -2,13 +2,14 @@
  * Reads the board, follows the events from there, and goes on where it was when the connection breaks. What is in sight is
  * read again now and then, because events do not tell everything: a waiter that gives up leaves none.
  */
-import { remembered } from '../model/apply.ts';
+import { countedPast, deniedUpTo, remembered } from '../model/apply.ts';
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
+import { revisionOf } from '../model/as-of.ts';
 import { pauseBefore } from '../model/link.ts';
 import { boardIn, items, memberIn, object, pipelineIn, resourceIn, taskIn, timeIn } from '../model/read.ts';
 import { SentEvents } from '../model/sent.ts';
 import type { Happening, Resource } from '../model/types.ts';
-import { get, keptToken, pastEvents, Refused, stream } from './api.ts';
+import { get, getText, keptToken, type PastEvents, pastEvents, Refused, stream } from './api.ts';
 import type { Store } from './store.ts';
 
 const READ_AGAIN_MS = 1_500;
@@ -20,9 +21,14 @@ const MOST_UNREAD = 2_000;
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
 const HOUR_MS = 3_600_000;
+/** So many events before the page was opened are counted in its charts. */
+const MOST_COUNTED = 3_000;
+const NOTHING: PastEvents = { events: [], isWhole: false };
 /** Tasks, pipelines and members are read as a whole: this often, or sooner if many of them have changed. */
 const WORK_MS = 10_000;
 const WORK_SOON_MS = 2_000;
+/** As often as processes write what they counted. */
+const DENIALS_MS = 30_000;
 const MANY = 10;
 /** A large store is read for at most a tenth of the time. */
 const REST = 10;
@@ -39,6 +45,7 @@ export class Connection {
   #isBehind = false;
   #work = { at: 0, took: 0 };
   #loaded = { at: 0, took: 0 };
+  #denials = { at: 0, took: 0 };
   #readAt = 0;
 
   constructor(store: Store) {
@@ -99,16 +106,29 @@ export class Connection {
     this.#place = String(answer['since']);
     this.#isBehind = false;
     this.#work = { at: Date.now(), took: 0 };
+    const heard = this.#store.state?.revision ?? 0;
     this.#store.begin(boardIn(answer), timeIn(answer['at']) ?? Date.now());
     void this.#readPast(signal);
+    void this.#countPast(signal, heard, Number(answer['since']));
   }
 
   /** Of the last hour what only events tell; those to come are in the stream. */
   async #readPast(signal: AbortSignal): Promise<void> {
     const since = Date.now() - HOUR_MS;
     const patterns = 'pattern=lock:deadlock&pattern=semaphore:deadlock';
-    const events = await pastEvents(`${patterns}&since=${since}`, signal).catch(() => []);
+    const { events } = await pastEvents(`${patterns}&since=${since}`, signal).catch(() => NOTHING);
     this.#store.learned((state) => remembered(state, events));
+  }
+
+  /** For the charts: the events after the last that was heard, up to where the stream begins. */
+  async #countPast(signal: AbortSignal, heard: number, until: number): Promise<void> {
+    const isFirst = heard === 0;
+    const since = Date.now() - HOUR_MS;
+    const reading = pastEvents(`since=${since}`, signal, isFirst ? MOST_COUNTED : 1);
+    const { events, isWhole } = await reading.catch(() => NOTHING);
+    const missed = events.filter(({ id }) => revisionOf(id) > heard && revisionOf(id) <= until);
+    const from = isFirst ? (isWhole ? since : (events[0]?.at ?? Infinity)) : Infinity;
+    if (!signal.aborted) this.#store.learned((state) => countedPast(state, missed, from));
   }
 
   async #follow(signal: AbortSignal, isLive: () => void): Promise<void> {
@@ -163,6 +183,7 @@ export class Connection {
       const isMany = others.length > MANY || others.includes('witness');
       if (isRested(this.#work, isMany ? WORK_SOON_MS : WORK_MS)) await this.#readWork();
       else if (!isMany) await this.#readOthers(others);
+      if (isRested(this.#denials, DENIALS_MS)) await this.#readDenials();
     } catch {
       // The stream notices a server that is gone.
     } finally {
@@ -190,6 +211,15 @@ export class Connection {
     } finally {
       this.#work = { at: Date.now(), took: Date.now() - begun };
     }
+  }
+
+  /** A request that does not wait leaves no event when it is denied; the processes count such requests in the store. */
+  async #readDenials(): Promise<void> {
+    const begun = Date.now();
+    const [, total] = /^signalbox_denials_total (\d+)$/m.exec(await getText('/metrics')) ?? [];
+    this.#denials = { at: Date.now(), took: Date.now() - begun };
+    const at = this.#store.serverTime;
+    if (total !== undefined) this.#store.learned((state) => deniedUpTo(state, Number(total), at));
   }
 
   async #readOthers(names: readonly string[]): Promise<void> {

@@ -45,6 +45,10 @@ export class Store {
     return this.#state;
   }
 
+  get serverTime(): number {
+    return Date.now() + this.#ahead;
+  }
+
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

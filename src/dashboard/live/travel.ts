@@ -3,8 +3,10 @@
  * serves every time up to then, so that moving through it asks for nothing more.
  */
 import { items, object } from '../model/read.ts';
+import type { Window } from '../model/rates.ts';
 import {
   boardAt,
+  countsIn,
   entriesIn,
   firstAfter,
   type RecordedEntry,
@@ -85,6 +87,12 @@ export class Travel {
   eventsOf(resource: string, at: number): readonly Happening[] {
     const { events } = this.#reading.record;
     return events.slice(0, firstAfter(events, at)).filter((event) => event.resource === resource);
+  }
+
+  /** How many events the record has in each part of a stretch of time; undefined until it is read. */
+  eventsIn(window: Window): readonly number[] | undefined {
+    const { is, record } = this.#reading;
+    return is === 'ready' ? countsIn(record.events, window) : undefined;
   }
 
   /** The time of the next entry, or of the one before. */

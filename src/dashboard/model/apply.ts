@@ -4,7 +4,7 @@
  */
 import { pipelineAfter, taskAfter } from './apply-tasks.ts';
 import { bound, isKnown, isOutdated, revisionOf } from './as-of.ts';
-import { sampled } from './rates.ts';
+import { counted, countedBefore, withDenials } from './rates.ts';
 import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
 export const MOST_ENTRIES = 500;
@@ -59,8 +59,7 @@ export function applied(state: State, events: readonly Happening[]): State {
     deadlocks: [...draft.deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
     entries: [...events.toReversed(), ...state.entries].slice(0, MOST_ENTRIES),
     waits: [...state.waits, ...draft.waits].slice(-MOST_SAMPLES),
-    held: [...state.held, ...draft.held].slice(-MOST_SAMPLES),
-    seconds: sampled(state.seconds, events),
+    slices: counted(state.slices, { events, waits: draft.waits, holds: draft.held }),
   };
 }
 
@@ -243,9 +242,20 @@ export function remembered(state: State, past: readonly Happening[]): State {
   return { ...state, deadlocks: all.slice(0, MOST_DEADLOCKS) };
 }
 
+/** Counts what happened before this page was opened, or while it missed events. Everything since `from` is counted then. */
+export function countedPast(state: State, past: readonly Happening[], from: number): State {
+  return { ...state, slices: countedBefore(state.slices, past), countedFrom: Math.min(state.countedFrom, from) };
+}
+
+/** Counts requests that were denied without a wait, of which the store tells only how many there were in all. */
+export function deniedUpTo(state: State, denials: number, at: number): State {
+  const more = denials - (state.denials ?? denials);
+  return { ...state, denials, slices: more > 0 ? withDenials(state.slices, more, at) : state.slices };
+}
+
 /** A new snapshot, with what only events tell kept from before. */
 export function resynced(before: State | undefined, board: State): State {
   if (before === undefined) return board;
-  const { deadlocks, entries, waits, held, seconds } = before;
-  return { ...board, deadlocks, entries, waits, held, seconds };
+  const { deadlocks, entries, waits, slices, countedFrom, denials } = before;
+  return { ...board, deadlocks, entries, waits, slices, countedFrom, denials };
 }

@@ -43,6 +43,7 @@ const PLACES: Readonly<Record<string, View>> = {
   p: 'pipelines',
   m: 'members',
   w: 'timeline',
+  c: 'charts',
 };
 
 export function readKey(pressed: Pressed, isGoing: boolean): Read {
@@ -93,13 +94,7 @@ export function readKey(pressed: Pressed, isGoing: boolean): Read {
 /** For the map of the keys. */
 export const KEY_MAP: readonly (readonly [string, string])[] = [
   ['/', 'search and commands (⌘K, Ctrl K)'],
-  ['G O', 'overview'],
-  ['G L', 'locks'],
-  ['G S', 'semaphores'],
-  ['G T', 'tasks'],
-  ['G P', 'pipelines'],
-  ['G M', 'members'],
-  ['G W', 'timeline'],
+  ...Object.entries(PLACES).map(([letter, view]) => [`G ${letter.toUpperCase()}`, view] as const),
   ['N', 'next matter that needs you'],
   ['J K', 'next and previous row'],
   ['↵', 'open the row'],

@@ -3,7 +3,7 @@ import { continued, historyOf } from './history.ts';
 import { readKey } from './keys.ts';
 import { type Link, linkAfter, pauseBefore } from './link.ts';
 import { aspectOf, LONG_WAIT_MS, mattersOf, routeOf } from './needs.ts';
-import { figuresOf, rate, sampled, series, usualWait } from './rates.ts';
+import { usualWait } from './rates.ts';
 import { boardIn } from './read.ts';
 import { fragmentOf, routeIn, tokenIn, withFilters } from './route.ts';
 import { inPlace, inSight, matching, ordered } from './rows.ts';
@@ -30,24 +30,6 @@ function lock(name: string, holders: readonly string[], waiters: readonly string
     ...more,
   };
 }
-
-describe('the five figures', () => {
-  it('count what happened to requests in the last minutes, and average the time to acquire over all of them', () => {
-    const told = (type: string, at: number): Happening => ({ type, resource: 'lock/x', holder: 'a', at, id: '1.0' });
-    const seconds = sampled(
-      [],
-      [
-        ...[told('lock:acquired', 1000), told('lock:queued', 1500), told('lock:reclaimed', 2000)],
-        ...[told('lock:acquired', 2000), told('lock:deadlock', 3000)],
-      ],
-    );
-    const waits = [{ resource: 'lock/x', at: 2000, ms: 500 }];
-    expect(figuresOf({ seconds, waits }, 4000)).toEqual({
-      ...{ acquisitions: 2, conflicts: 1, averageMs: 250, failed: 1, staleClaimed: 1 },
-    });
-    expect(figuresOf({ seconds, waits }, 1_000_000)).toMatchObject({ acquisitions: 0, averageMs: undefined });
-  });
-});
 
 describe('the stream', () => {
   it('is read in pieces of any size', () => {
@@ -272,19 +254,6 @@ describe('the events of one resource', () => {
 });
 
 describe('figures', () => {
-  it('count events by second', () => {
-    const events = [0, 100, 1000].map((at) => ({
-      type: 'lock:acquired',
-      resource: 'lock/a',
-      holder: 'a',
-      at: NOW + at,
-      id: '1.0',
-    }));
-    const seconds = sampled([], events);
-    expect(seconds.map(({ grants }) => grants)).toEqual([2, 1]);
-    expect(rate(seconds, 'grants', NOW + 1000)).toBe(0.3);
-    expect(series(seconds, 'grants', NOW + 1000, 48).reduce((sum, one) => sum + one, 0)).toBe(3);
-  });
   it('are written as people read them', () => {
     expect([42_000, 252_000, 11_220_000, 187_200_000].map(duration)).toEqual(['42s', '4m 12s', '3h 07m', '2d 4h']);
     expect([359, 9800, 60_000].map(span)).toEqual(['359 ms', '9.8 s', '1m 00s']);

@@ -33,6 +33,8 @@ export interface Matter {
   readonly copies?: string;
   /** Of a lost hold: what may be broken. */
   readonly breaks?: string;
+  /** It stays true for good, so a person who has seen to it may take it off the list. */
+  readonly isDismissable?: boolean;
 }
 
 const ORDER: readonly MatterKind[] = [
@@ -158,10 +160,11 @@ function troubleMatter({ kind, key, subject, says, command, at }: Trouble): Matt
   return {
     ...{ key, kind, title: TROUBLES[kind], aspect: kind === 'filling' ? 'caution' : 'danger' },
     ...{ sentence: [subject, says], cost: '', since: at, action: 'Copy command', leads: '/timeline', copies: command },
+    ...(kind === 'damaged' && { isDismissable: true }),
   };
 }
 
-/** `dismissed`: the keys of deadlocks that somebody has settled. */
+/** `dismissed`: the keys of matters that the reader has settled. */
 export function mattersOf(state: State, now: number, dismissed: ReadonlySet<string> = new Set()): readonly Matter[] {
   const found: Matter[] = [];
   const add = (matter: Matter | undefined): void => void (matter !== undefined && found.push(matter));

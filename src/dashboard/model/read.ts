@@ -276,8 +276,9 @@ export function boardIn(value: unknown): State {
     deadlocks: [],
     entries: [],
     waits: [],
-    held: [],
-    seconds: [],
+    slices: [],
+    countedFrom: readAt,
+    denials: undefined,
     unread: new Set(),
   };
 }

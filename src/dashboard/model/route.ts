@@ -8,6 +8,7 @@ export const VIEWS = [
   'pipelines',
   'members',
   'timeline',
+  'charts',
   'deadlocks',
   'github',
 ] as const;

@@ -1,4 +1,5 @@
 /** What the palette finds: views, names, holders, tokens and commands. */
+import { KEY_MAP } from './keys.ts';
 import { routeOf } from './needs.ts';
 import type { State } from './types.ts';
 
@@ -12,15 +13,9 @@ export interface Found {
 
 const MOST = 8;
 
-const PLACES: readonly Found[] = [
-  ['Overview', 'G O', '/overview'],
-  ['Locks', 'G L', '/locks'],
-  ['Semaphores', 'G S', '/semaphores'],
-  ['Tasks', 'G T', '/tasks'],
-  ['Pipelines', 'G P', '/pipelines'],
-  ['Members', 'G M', '/members'],
-  ['Timeline', 'G W', '/timeline'],
-].map(([label = '', detail = '', leads = '']) => ({ group: 'Go to', label, detail, leads }));
+const PLACES: readonly Found[] = KEY_MAP.filter(([key]) => key.startsWith('G ')).map(([detail, view]) => ({
+  ...{ group: 'Go to', label: `${view[0]?.toUpperCase()}${view.slice(1)}`, detail, leads: `/${view}` },
+}));
 
 const DEEDS: readonly Found[] = [
   ['Dark or light', 'D', 'do:theme'],

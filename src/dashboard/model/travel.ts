@@ -8,6 +8,7 @@
  * blocked, nor what processes printed; the page says so.
  */
 import { applied } from './apply.ts';
+import type { Window } from './rates.ts';
 import { items, object } from './read.ts';
 import type { Happening, Member, Phase, Pipeline, PipelineState, State } from './types.ts';
 
@@ -192,7 +193,7 @@ function said({ reason, capacity, attempt }: Json): Json {
 }
 
 /** `live`: for what the record does not tell and what does not change, such as the names of phases. */
-export function boardAt({ events, steps }: Travelled, at: number, live: State): State {
+export function boardAt({ events, steps, begins }: Travelled, at: number, live: State): State {
   const before = events.slice(0, firstAfter(events, at));
   const empty: State = {
     ...live,
@@ -207,7 +208,8 @@ export function boardAt({ events, steps }: Travelled, at: number, live: State): 
       pipelines: new Map(),
     },
     ...{ counts: { pending: 0, running: 0, complete: 0, failed: 0 }, members: new Map(), coordinator: null },
-    ...{ troubles: [], deadlocks: [], entries: [], waits: [], held: [], seconds: [], unread: new Set<string>() },
+    ...{ troubles: [], deadlocks: [], entries: [], waits: [], slices: [], unread: new Set<string>() },
+    countedFrom: begins ?? at,
   };
   const board = applied(empty, before);
   const members = membersAfter(before);
@@ -218,6 +220,12 @@ export function boardAt({ events, steps }: Travelled, at: number, live: State): 
     pipelines: pipelinesAt(steps, at, live, board),
     ...{ members, coordinator: [...members.keys()].sort()[0] ?? null, unread: new Set() },
   };
+}
+
+/** How many events there are in each part of a window. */
+export function countsIn(events: readonly Happening[], { from, partMs, parts }: Window): readonly number[] {
+  const before = Array.from({ length: parts + 1 }, (_, place) => firstAfter(events, from + place * partMs - 1));
+  return before.slice(1).map((upTo, place) => upTo - (before[place] ?? 0));
 }
 
 /** How many events were told up to this time. */

@@ -1,6 +1,9 @@
 /** What the page knows. Times are milliseconds since 1970, by the clock of the server. */
 
+import type { Trouble } from '../../core/troubles.ts';
 import type { AsOf } from './as-of.ts';
+
+export type { Trouble };
 
 export type Kind = 'lock' | 'semaphore';
 export type Role = 'viewer' | 'worker' | 'administrator';
@@ -148,17 +151,6 @@ export interface Deadlock {
   readonly cycle: readonly { readonly holder: string; readonly resource: string; readonly blockedBy: string }[];
 }
 
-export interface Trouble {
-  readonly kind: 'unreadable' | 'damaged' | 'filling';
-  /** The same as long as it lasts. */
-  readonly key: string;
-  readonly subject: string;
-  readonly says: string;
-  /** What a person runs to see more. */
-  readonly command: string;
-  readonly at: number | undefined;
-}
-
 export type Counts = Readonly<Record<TaskStatus, number>>;
 
 /** How long something took, and when it was over. */
@@ -168,16 +160,27 @@ export interface Sample {
   readonly ms: number;
 }
 
-/** What happened in one second. */
-export interface Second {
+/** How long things took: how many of them in each bin, and the sum in milliseconds. */
+export interface Tally {
+  readonly sum: number;
+  readonly bins: ReadonlyMap<number, number>;
+}
+
+/** What happened in five seconds. */
+export interface Slice {
+  /** When it begins. */
   readonly at: number;
   readonly events: number;
   readonly grants: number;
-  readonly refusals: number;
-  /** Requests that had to wait, because somebody else had it. */
+  /** Requests that met another holder. */
   readonly conflicts: number;
+  readonly releases: number;
+  /** Requests that did not get it. */
+  readonly refusals: number;
   /** Stale holds that the next one got. */
   readonly reclaims: number;
+  readonly waits: Tally;
+  readonly holds: Tally;
 }
 
 export interface State {
@@ -204,9 +207,12 @@ export interface State {
   /** The last events, the newest first; at most `MOST_ENTRIES`. */
   readonly entries: readonly Happening[];
   readonly waits: readonly Sample[];
-  readonly held: readonly Sample[];
-  /** One per second in which something happened, the newest last. */
-  readonly seconds: readonly Second[];
+  /** Those in which something happened, the newest last. */
+  readonly slices: readonly Slice[];
+  /** Everything since this time is in the slices. */
+  readonly countedFrom: number;
+  /** Requests that were denied without a wait, of all times; undefined until it was read. */
+  readonly denials: number | undefined;
   /** What events have changed and nobody has read since: events do not tell everything. */
   readonly unread: ReadonlySet<string>;
 }

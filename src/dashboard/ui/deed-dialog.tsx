@@ -1,5 +1,5 @@
 /** Asks before an action is done: break, cancel, resume, retry, resize. Shows what will happen to whom, as things are now. */
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { Refused, send } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';
@@ -76,48 +76,26 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
           </p>
         )}
         {number !== undefined && (
-          <label>
+          <Field isFirst isNumber value={typed} set={setTyped}>
             {number.label}
-            <input
-              data-first
-              class="field short mono"
-              type="text"
-              inputMode="numeric"
-              autocomplete="off"
-              value={typed}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          </label>
+          </Field>
         )}
         {reasonField !== undefined && (
-          <label>
+          <Field
+            isFirst
+            name="reason"
+            hint="Those who lose something by it get to see it"
+            value={reason}
+            set={setReason}
+          >
             Reason
-            <input
-              data-first
-              class="field"
-              type="text"
-              autocomplete="off"
-              name="reason"
-              placeholder="Those who lose something by it get to see it"
-              value={reason}
-              onInput={(event) => setReason(event.currentTarget.value)}
-            />
-          </label>
+          </Field>
         )}
         {token !== undefined && (
           <>
-            <label>
+            <Field isNumber name="token" value={typedToken} set={setTypedToken}>
               Type the token you expect to break <span class="soft">(now {count(token.meant)})</span>
-              <input
-                class="field short mono"
-                type="text"
-                inputMode="numeric"
-                name="token"
-                autocomplete="off"
-                value={typedToken}
-                onInput={(event) => setTypedToken(event.currentTarget.value)}
-              />
-            </label>
+            </Field>
             <p class="soft">{token.note}</p>
           </>
         )}
@@ -137,5 +115,36 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         </div>
       </form>
     </Dialog>
+  );
+}
+
+interface FieldProps {
+  readonly value: string;
+  readonly set: (value: string) => void;
+  readonly name?: string;
+  readonly hint?: string;
+  readonly isNumber?: boolean;
+  /** Whether it has the focus when the dialog opens. */
+  readonly isFirst?: boolean;
+  /** What is asked for. */
+  readonly children: ComponentChildren;
+}
+
+function Field({ value, set, name, hint, isNumber = false, isFirst = false, children }: FieldProps): JSX.Element {
+  return (
+    <label>
+      {children}
+      <input
+        {...(isFirst && { 'data-first': true })}
+        class={isNumber ? 'field short mono' : 'field'}
+        type="text"
+        {...(isNumber && { inputMode: 'numeric' })}
+        autocomplete="off"
+        name={name}
+        placeholder={hint}
+        value={value}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </label>
   );
 }

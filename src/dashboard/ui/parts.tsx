@@ -1,6 +1,7 @@
 /** Small parts that every view uses. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { pathsOf } from '../model/chart.ts';
 import { halves, visible } from '../model/text.ts';
 import { clock, duration, exact } from '../model/time.ts';
 import { copy, store } from './app.ts';
@@ -131,20 +132,15 @@ export function Deed({ label, onClick, not, class: name = '' }: DeedProps): JSX.
 /** Values as a line without axes; gaps where nothing was measured. */
 export function Spark({ of, label }: { of: readonly (number | undefined)[]; label: string }): JSX.Element {
   const most = Math.max(1e-9, ...of.map((value) => value ?? 0));
-  const step = 150 / Math.max(1, of.length - 1);
-  let path = '';
-  let isDown = false;
-  of.forEach((value, place) => {
-    if (value === undefined) {
-      isDown = false;
-      return;
-    }
-    path += `${isDown ? 'L' : 'M'}${(place * step).toFixed(1)} ${(17 - (value / most) * 15).toFixed(1)}`;
-    isDown = true;
-  });
   return (
-    <svg class="spark" viewBox="0 0 150 18" preserveAspectRatio="none" role="img" aria-label={label}>
-      <path d={path} fill="none" stroke="var(--ink3)" stroke-width="1.3" vector-effect="non-scaling-stroke" />
+    <svg class="spark" viewBox={`0 -5 ${of.length - 1} 110`} preserveAspectRatio="none" role="img" aria-label={label}>
+      <path
+        d={pathsOf(of, most).lines}
+        fill="none"
+        stroke="var(--ink3)"
+        stroke-width="1.3"
+        vector-effect="non-scaling-stroke"
+      />
     </svg>
   );
 }

@@ -18,7 +18,7 @@ export function usePast(state: State | undefined, resource: string, now: number)
     const over = new AbortController();
     const query = `resource=${encodeURIComponent(resource)}&since=${Math.floor(now - HOUR_MS)}`;
     pastEvents(query, over.signal).then(
-      (events) => {
+      ({ events }) => {
         kept.current = { of: resource, events: continued(events, kept.current.events.toReversed(), resource) };
         store.draw();
       },

@@ -32,7 +32,7 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
         label,
         role: 'administrator',
         method: 'POST',
-        body,
+        body: { ...body, expected: { ...lifeOf(of), state: of.state, phase: of.phase } },
       },
       ...{ path: `/v1${routeOf(`pipeline/${of.id}`)}/resume`, done: `pipeline/${of.id} goes on` },
     });
@@ -100,6 +100,11 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
 
 const RECORDED = { sign: 'clear', text: 'An event records it, with your token’s name.' } as const;
 
+/** Tells it from one that was started later under its id. */
+function lifeOf({ startedAt }: Pipeline): { readonly startedAt?: string } {
+  return startedAt === null ? {} : { startedAt: new Date(startedAt).toISOString() };
+}
+
 /** To cancel is meant whatever phase it has reached; what it stops is told as it is now. */
 function askToCancel(asked: Pipeline): void {
   const { id } = asked;
@@ -123,7 +128,8 @@ function askToCancel(asked: Pipeline): void {
         RECORDED,
       ];
     },
-    ...{ role: 'administrator', method: 'POST', path: `/v1${routeOf(`pipeline/${id}`)}/cancel`, body: {} },
+    ...{ role: 'administrator', method: 'POST', path: `/v1${routeOf(`pipeline/${id}`)}/cancel` },
+    body: { expected: lifeOf(asked) },
     ...{ reason: 'reason', label: 'Cancel the pipeline', done: `pipeline/${id} is cancelled` },
   });
 }

@@ -6,8 +6,8 @@ import { store } from './app.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Undefined until it is there; what was read last stays while it is read again. */
-export function useRead(path: string, changed: string): Json | undefined {
+/** Undefined until it is there, and where the server refuses it; what was read last stays while it is read again. */
+export function useAnswer(path: string, changed = ''): Json | undefined {
   const [found, setFound] = useState<{ readonly path: string; readonly json: Json }>();
   useEffect(() => {
     const over = new AbortController();
@@ -18,6 +18,11 @@ export function useRead(path: string, changed: string): Json | undefined {
     );
     return () => over.abort();
   }, [path, changed]);
-  // What is read is of now.
-  return found?.path === path && store.snapshot.past === undefined ? found.json : undefined;
+  return found?.path === path ? found.json : undefined;
+}
+
+/** Likewise of a state of now, which is not shown beside the past. */
+export function useRead(path: string, changed: string): Json | undefined {
+  const json = useAnswer(path, changed);
+  return store.snapshot.past === undefined ? json : undefined;
 }

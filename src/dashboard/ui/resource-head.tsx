@@ -5,9 +5,9 @@ import type { Snapshot } from '../live/store.ts';
 import { aspectOf, longest } from '../model/needs.ts';
 import { count } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { address, connection, copy, show, whyNot } from './app.ts';
-import { Deed, Name, Since } from './parts.tsx';
-import { SignalSign } from './signs.tsx';
+import { connection, show, whyNot } from './app.ts';
+import { Deed, Since } from './parts.tsx';
+import { PageHead } from './page-head.tsx';
 
 /** Keeps it right while its page is open. */
 export function useSight(resource: string): void {
@@ -36,13 +36,11 @@ export function ResourceHead({ of, snapshot, says, then, wanted = '', breaks, ch
   const oldest = longest(of);
   const not = of.holds.length === 0 ? breaks.nobody : whyNot(snapshot, 'administrator');
   return (
-    <div class="head">
-      <SignalSign is={aspect} size={22} />
-      <div class="grow">
-        <h1>
-          <Name of={of.name} kind={of.kind} />
-        </h1>
-        <div class="under">
+    <PageHead
+      sign={aspect}
+      title={{ kind: of.kind, name: of.name }}
+      under={
+        <>
           {says}
           <span class="faint">·</span>
           {oldest === undefined ? (
@@ -54,20 +52,16 @@ export function ResourceHead({ of, snapshot, says, then, wanted = '', breaks, ch
             </span>
           )}
           {then}
-        </div>
-      </div>
-      <div class="deeds">
-        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-          Copy link
-        </button>
-        {children}
-        <Deed
-          class="danger"
-          label={breaks.label}
-          not={not}
-          onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } })}
-        />
-      </div>
-    </div>
+        </>
+      }
+    >
+      {children}
+      <Deed
+        class="danger"
+        label={breaks.label}
+        not={not}
+        onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } })}
+      />
+    </PageHead>
   );
 }

@@ -38,6 +38,7 @@ const STATIONS: readonly Station[] = [
   { view: 'pipelines', label: 'Pipelines', path: '/pipelines/', count: ({ state }) => state?.pipelines.size },
   { view: 'members', label: 'Members', path: '/members/', count: ({ state }) => state?.members.size },
   { view: 'timeline', label: 'Timeline', path: '/timeline', count: () => undefined },
+  { view: 'charts', label: 'Charts', path: '/charts', count: () => undefined },
 ];
 
 export function Shell({ snapshot, children }: { snapshot: Snapshot; children: ComponentChildren }): JSX.Element {
@@ -134,7 +135,7 @@ function LiveChip({ snapshot: { state, link, now, past } }: { snapshot: Snapshot
     );
   }
   if (link.kind === 'live' && state !== undefined) {
-    const perSecond = rate(state.seconds, 'events', now);
+    const perSecond = rate(state.slices, 'events', now);
     return (
       <span class="chip">
         <SignalSign is="clear" size={14} label="" />

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { aspectOf, longest, lostHolds, routeOf } from '../model/needs.ts';
 import { count } from '../model/time.ts';
-import type { Resource } from '../model/types.ts';
+import type { Resource, Waiter } from '../model/types.ts';
 import { store } from './app.ts';
 import { Name, Since } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
@@ -52,11 +52,7 @@ export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX
         {rest > 0 && <span class="beyond">+{count(rest)}</span>}
       </span>
       <span class="right">
-        {oldest === undefined ? (
-          <span class="faint">–</span>
-        ) : (
-          <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : ''} />
-        )}
+        <LongestWait of={oldest} isLong={aspect === 'caution'} />
       </span>
       <span class="right mono faint token">{of.token === 0 ? '' : count(of.token)}</span>
     </a>
@@ -76,4 +72,10 @@ function Block({ of }: { of: Resource }): JSX.Element {
       <Since at={hold.acquiredAt} />
     </span>
   );
+}
+
+/** How long the waiter that has waited longest waits. */
+export function LongestWait({ of, isLong }: { of: Waiter | undefined; isLong: boolean }): JSX.Element {
+  if (of === undefined) return <span class="faint">–</span>;
+  return <Since at={of.since} class={isLong ? 'amber strong' : ''} />;
 }

@@ -5,9 +5,9 @@ import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { plural } from '../model/time.ts';
 import type { Deadlock } from '../model/types.ts';
-import { address, copy, dismiss } from '../ui/app.ts';
+import { address, dismiss } from '../ui/app.ts';
 import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
-import { SignalSign } from '../ui/signs.tsx';
+import { PageHead } from '../ui/page-head.tsx';
 import { shellWord } from './lock.tsx';
 import { Blank } from './overview.tsx';
 
@@ -36,25 +36,21 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
   });
   return (
     <>
-      <div class="head">
-        <SignalSign is="caution" size={22} />
-        <div class="grow">
-          <h1>Deadlock, broken</h1>
-          <div class="under">
+      <PageHead
+        sign="caution"
+        title="Deadlock, broken"
+        under={
+          <>
             <span>
               <Since at={of.at} /> ago · <Name of={of.victim} /> was refused, nobody else lost anything
             </span>
-          </div>
-        </div>
-        <div class="deeds">
-          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-            Copy link
-          </button>
-          <button type="button" class="button main-deed" onClick={settle}>
-            Settled
-          </button>
-        </div>
-      </div>
+          </>
+        }
+      >
+        <button type="button" class="button main-deed" onClick={settle}>
+          Settled
+        </button>
+      </PageHead>
       <div class="grid">
         <Panel class="w7 tall" title="The cycle" aside={`${plural(of.cycle.length, 'wait')}, read along the arrows`}>
           <CycleDrawing of={of} />

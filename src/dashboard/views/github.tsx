@@ -4,9 +4,10 @@ import type { Snapshot } from '../live/store.ts';
 import { type GitHubLock, type GitHubLocks, matchingIssues } from '../model/github.ts';
 import { shortened } from '../model/text.ts';
 import { clock, count, duration, exact, plural } from '../model/time.ts';
-import { address, copy } from '../ui/app.ts';
+import { address } from '../ui/app.ts';
 import { useGitHub } from '../ui/github.ts';
 import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { PageHead } from '../ui/page-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Blank } from './overview.tsx';
 import { shellWord } from './lock.tsx';
@@ -131,24 +132,18 @@ export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string 
   const sign = one === undefined ? (isKnown ? 'clear' : 'unknown') : one.isStale ? 'caution' : 'held';
   return (
     <>
-      <div class="head">
-        <SignalSign is={sign} size={22} label="" />
-        <div class="grow">
-          <h1>
-            <Name of={name} kind="github" />
-          </h1>
-          <div class="under">
+      <PageHead
+        sign={sign}
+        label=""
+        title={{ kind: 'github', name: name }}
+        under={
+          <>
             <span class={one?.isStale === true ? 'amber strong' : ''}>{word}</span>
             {of.repository !== null && <span class="faint">·</span>}
             {of.repository !== null && <AsOf of={of} />}
-          </div>
-        </div>
-        <div class="deeds">
-          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-            Copy link
-          </button>
-        </div>
-      </div>
+          </>
+        }
+      />
       {of.repository === null ? (
         <Panel title="On GitHub">
           <Nothing title="This server follows no repository" command="signalbox serve --github owner/name">

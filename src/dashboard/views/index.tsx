@@ -2,6 +2,7 @@
 import type { FunctionComponent } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import type { View } from '../model/route.ts';
+import { Charts } from './charts.tsx';
 import { OneDeadlock } from './deadlock.tsx';
 import { OneIssue } from './github.tsx';
 import { OneLock } from './lock.tsx';
@@ -30,6 +31,7 @@ export const ROUTES: Readonly<Record<View, Route>> = {
   pipelines: { list: Pipelines, one: OnePipeline },
   members: { list: Members, one: OneMember },
   timeline: { list: Timeline },
+  charts: { list: Charts },
   github: { list: Locks, one: OneIssue },
   deadlocks: { list: Overview, one: OneDeadlock },
 };

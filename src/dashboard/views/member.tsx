@@ -5,9 +5,9 @@ import { crewOf, heldBy, isOf } from '../model/crew.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
-import { address, copy } from '../ui/app.ts';
 import { Name, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
+import { PageHead } from '../ui/page-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Events, Printed, TaskRow } from '../ui/work-parts.tsx';
 import { Blank } from './overview.tsx';
@@ -25,13 +25,12 @@ export function OneMember({ snapshot, name }: { snapshot: Snapshot; name: string
   const assets = member?.assets ?? [];
   return (
     <>
-      <div class="head">
-        <SignalSign is={member === null ? 'danger' : 'clear'} size={22} label={member === null ? 'left' : 'alive'} />
-        <div class="grow">
-          <h1>
-            <Name of={name} kind="member" />
-          </h1>
-          <div class="under">
+      <PageHead
+        sign={member === null ? 'danger' : 'clear'}
+        label={member === null ? 'left' : 'alive'}
+        title={{ kind: 'member', name: name }}
+        under={
+          <>
             {member === null ? <span class="red strong">Not a member now</span> : <span>Alive</span>}
             {member?.joinedAt !== null && member !== null && (
               <span>
@@ -44,14 +43,9 @@ export function OneMember({ snapshot, name }: { snapshot: Snapshot; name: string
                 · leads <b class="strong">{shortened(led, 60)}</b>, epoch {count(epoch)}
               </span>
             ))}
-          </div>
-        </div>
-        <div class="deeds">
-          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-            Copy link
-          </button>
-        </div>
-      </div>
+          </>
+        }
+      />
       <div class="grid">
         <Panel class="w6" title="Assets" aside={member === null ? 'none' : `weight ${count(member.weight)}`}>
           <div class="inside tags">

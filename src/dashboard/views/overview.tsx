@@ -3,11 +3,11 @@ import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { type Matter, routeOf } from '../model/needs.ts';
-import { figuresOf, quantiles, rate, recentQuantile, series } from '../model/rates.ts';
+import { partsOf, quantileOf, rate, total, windowAt } from '../model/rates.ts';
 import { countsOf, matching } from '../model/rows.ts';
 import { count, plural, span } from '../model/time.ts';
 import type { Pipeline, Resource, State } from '../model/types.ts';
-import { address, connection, copy, matters, show, whyNot } from '../ui/app.ts';
+import { address, connection, copy, dismiss, matters, show, whyNot } from '../ui/app.ts';
 import { Name, Panel, Since, Spark } from '../ui/parts.tsx';
 import { LongArm, SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
@@ -93,7 +93,7 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 }
 
 function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {
-  const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key } = matter;
+  const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key, isDismissable = false } = matter;
   const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
   const onClick = (): void => {
     if (copies !== undefined) void copy(copies, copies);
@@ -115,7 +115,14 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
           ),
         )}
       </span>
-      <span class="cost">{cost}</span>
+      <span class="cost">
+        {cost}
+        {isDismissable && (
+          <button type="button" class="button small" title="It stays on the timeline" onClick={() => dismiss(key)}>
+            Dismiss
+          </button>
+        )}
+      </span>
       <span class="age">{since !== undefined && <Since at={since} />}</span>
       <button type="button" class="button" data-matter={key} onClick={onClick}>
         {breaks !== undefined && !mayBreak ? 'See lock' : action}
@@ -165,18 +172,19 @@ function HeldAndWaiting({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   );
 }
 
-function Figure(props: {
-  label: string;
-  value: string;
-  unit: string;
-  of: readonly (number | undefined)[];
-}): JSX.Element {
-  const { label, value, unit, of } = props;
+interface FigureProps {
+  readonly label: string;
+  readonly value: string;
+  readonly of: readonly (number | undefined)[];
+}
+
+function Figure({ label, value, of }: FigureProps): JSX.Element {
+  const [, number = value, unit = ''] = /^([\d.]+) ?(ms|s|\/s)$/.exec(value) ?? [];
   return (
     <div>
       <div class="label">{label}</div>
       <div class="figure">
-        {value}
+        {number}
         <small>{unit}</small>
       </div>
       <Spark of={of} label={`${label} over the last 4 minutes`} />
@@ -184,64 +192,37 @@ function Figure(props: {
   );
 }
 
-interface TrafficProps {
-  readonly state: State;
-  readonly now: number;
-  /** With what became of requests. */
-  readonly isWhole?: boolean;
-}
+const TRAFFIC_MS = 240_000;
+const TRAFFIC_PARTS = 48;
 
-export function Traffic({ state, now, isWhole = false }: TrafficProps): JSX.Element {
-  const { seconds, waits, held } = state;
-  const time = (ms: number | undefined): readonly [string, string] => {
-    if (ms === undefined) return ['–', ''];
-    const [value = '', unit = ''] = span(ms).split(' ');
-    return /^\d/.test(unit) || unit === '' ? [span(ms), ''] : [value, unit];
-  };
-  const [wait, waitUnit] = time(recentQuantile(waits, now));
-  const [hold, holdUnit] = time(recentQuantile(held, now));
-  return (
-    <Panel title="Traffic" aside="last 4 min">
-      <div class="figures">
-        <Figure
-          label="Grants"
-          value={rate(seconds, 'grants', now).toFixed(1)}
-          unit="/s"
-          of={series(seconds, 'grants', now)}
-        />
-        <Figure
-          label="Events"
-          value={rate(seconds, 'events', now).toFixed(1)}
-          unit="/s"
-          of={series(seconds, 'events', now)}
-        />
-        <Figure label="Wait, p95" value={wait} unit={waitUnit} of={quantiles(waits, now)} />
-        <Figure label="Hold, p95" value={hold} unit={holdUnit} of={quantiles(held, now)} />
-      </div>
-      {isWhole && <FiveFigures state={state} now={now} />}
-    </Panel>
+export function Traffic({ state: { slices }, now }: { state: State; now: number }): JSX.Element {
+  const parts = partsOf(slices, windowAt(now, TRAFFIC_MS, TRAFFIC_PARTS));
+  const whole = total(parts);
+  const often = (label: string, what: 'grants' | 'events'): JSX.Element => (
+    <Figure label={label} value={`${rate(slices, what, now).toFixed(1)}/s`} of={parts.map((part) => part[what])} />
   );
-}
-
-/** What happened to requests, of the whole fleet: as `getMetrics` counts it for one process. */
-function FiveFigures({ state, now }: { state: State; now: number }): JSX.Element {
-  const { acquisitions, conflicts, averageMs, failed, staleClaimed } = figuresOf(state, now);
-  const figures: readonly (readonly [string, string])[] = [
-    ['Acquired', count(acquisitions)],
-    ['Had to wait', count(conflicts)],
-    ['Time to acquire, mean', averageMs === undefined ? '–' : span(averageMs)],
-    ['Failed', count(failed)],
-    ['Stale holds claimed', count(staleClaimed)],
-  ];
+  const long = (label: string, what: 'waits' | 'holds'): JSX.Element => {
+    const usual = quantileOf(whole[what], 0.95);
+    const value = usual === undefined ? '–' : span(usual);
+    return <Figure label={label} value={value} of={parts.map((part) => quantileOf(part[what], 0.95))} />;
+  };
   return (
-    <dl class="facts inside five">
-      {figures.map(([what, is]) => [
-        <dt key={what}>{what}</dt>,
-        <dd key={`${what} is`} class="num right">
-          {is}
-        </dd>,
-      ])}
-    </dl>
+    <Panel
+      title="Traffic"
+      aside="last 4 min"
+      more={
+        <a class="more" href="#/charts">
+          Charts
+        </a>
+      }
+    >
+      <div class="figures">
+        {often('Grants', 'grants')}
+        {often('Events', 'events')}
+        {long('Wait, p95', 'waits')}
+        {long('Hold, p95', 'holds')}
+      </div>
+    </Panel>
   );
 }
 

@@ -1,4 +1,5 @@
 /** One pipeline: its line of phases, why it waits, what wakes it, and what its commands printed. */
+import { PageHead } from '../ui/page-head.tsx';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
@@ -8,7 +9,6 @@ import { object } from '../model/read.ts';
 import { shortened, visible } from '../model/text.ts';
 import { clock, count, duration, plural } from '../model/time.ts';
 import type { Phase, Pipeline } from '../model/types.ts';
-import { address, copy } from '../ui/app.ts';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { PipelineDeeds } from '../ui/pipeline-deeds.tsx';
@@ -71,13 +71,12 @@ function Head({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Eleme
   const since = endedAt ?? blocked?.since ?? null;
   const isDead = state === 'running' && !of.isDriven;
   return (
-    <div class="head">
-      <SignalSign is={isDead ? 'danger' : PIPELINE_SIGN[state]} size={22} label={state} />
-      <div class="grow">
-        <h1>
-          <Name of={of.id} kind="pipeline" />
-        </h1>
-        <div class="under">
+    <PageHead
+      sign={isDead ? 'danger' : PIPELINE_SIGN[state]}
+      label={state}
+      title={{ kind: 'pipeline', name: of.id }}
+      under={
+        <>
           <span class={state === 'blocked' || state === 'failed' ? 'red strong' : ''}>
             {of.isCancelling && endedAt === null
               ? 'Being cancelled'
@@ -102,15 +101,11 @@ function Head({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Eleme
             <span class={isDead ? 'red strong' : ''}>nobody drives it</span>
           )}
           {startedAt !== null && <span class="soft">· started {clock(startedAt)}</span>}
-        </div>
-      </div>
-      <div class="deeds">
-        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-          Copy link
-        </button>
-        <PipelineDeeds of={of} snapshot={snapshot} />
-      </div>
-    </div>
+        </>
+      }
+    >
+      <PipelineDeeds of={of} snapshot={snapshot} />
+    </PageHead>
   );
 }
 

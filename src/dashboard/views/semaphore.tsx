@@ -93,7 +93,10 @@ function resizing(of: Resource): AskedDeed {
       { sign: 'clear', text: 'An event records the new capacity; so does the witness, where it is on.' },
     ],
     ...{ role: 'administrator', method: 'PUT', path: `/v1/semaphores/${encodeURIComponent(of.name)}/settings` },
-    ...{ body: {}, number: { field: 'capacity', label: 'Slots from now on', now: of.capacity } },
+    ...{
+      body: { fromCapacity: of.capacity },
+      number: { field: 'capacity', label: 'Slots from now on', now: of.capacity },
+    },
     ...{ label: 'Resize', done: `${of.resource} was resized` },
   };
 }

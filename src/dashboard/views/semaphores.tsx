@@ -9,7 +9,8 @@ import type { Resource } from '../model/types.ts';
 import { connection } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
-import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { Name, Nothing, Panel } from '../ui/parts.tsx';
+import { LongestWait } from '../ui/track.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
 import { Blank } from './overview.tsx';
@@ -90,11 +91,7 @@ function SemaphoreRow({ of, snapshot: { state, now } }: { of: Resource; snapshot
         {of.waiting.length === 0 ? '–' : count(of.waiting.length)}
       </span>
       <span class="right">
-        {oldest === undefined ? (
-          <span class="faint">–</span>
-        ) : (
-          <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : ''} />
-        )}
+        <LongestWait of={oldest} isLong={aspect === 'caution'} />
       </span>
     </a>
   );

@@ -7,11 +7,11 @@ import { visible } from '../model/text.ts';
 import { count, duration } from '../model/time.ts';
 import type { State, Task } from '../model/types.ts';
 import { ageOf, columnOf, dependentsOf, waitsOn } from '../model/work.ts';
-import { address, copy, whyNot } from '../ui/app.ts';
+import { whyNot } from '../ui/app.ts';
 import { At, Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { useRead } from '../ui/reading.ts';
-import { SignalSign } from '../ui/signs.tsx';
+import { PageHead } from '../ui/page-head.tsx';
 import { ask, askToRetry, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
 import { Blank } from './overview.tsx';
 
@@ -96,13 +96,12 @@ function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state
   const since = ageOf(task);
   const path = `/v1${routeOf(`task/${task.id}`)}`;
   return (
-    <div class="head">
-      <SignalSign is={TASK_SIGN[task.status]} size={22} label={WORDS[column]} />
-      <div class="grow">
-        <h1>
-          <Name of={task.id} kind="task" />
-        </h1>
-        <div class="under">
+    <PageHead
+      sign={TASK_SIGN[task.status]}
+      label={WORDS[column]}
+      title={{ kind: 'task', name: task.id }}
+      under={
+        <>
           <span class={column === 'failed' ? 'red strong' : ''}>{WORDS[column]}</span>
           {since !== null && (
             <span>
@@ -117,28 +116,24 @@ function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state
               </span>
             </>
           )}
-        </div>
-      </div>
-      <div class="deeds">
-        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
-          Copy link
-        </button>
-        {task.status === 'failed' && (
-          <Deed label="Retry…" not={whyNot(snapshot, 'worker')} onClick={() => askToRetry(task)} />
-        )}
-        {task.status === 'complete' && (
-          <Deed label="Do it again…" not={whyNot(snapshot, 'worker')} onClick={() => askAgain(task, path)} />
-        )}
-        {task.status === 'running' && (
-          <Deed
-            class="danger"
-            label="Take it back…"
-            not={whyNot(snapshot, 'administrator')}
-            onClick={() => askToTake(task, path)}
-          />
-        )}
-      </div>
-    </div>
+        </>
+      }
+    >
+      {task.status === 'failed' && (
+        <Deed label="Retry…" not={whyNot(snapshot, 'worker')} onClick={() => askToRetry(task)} />
+      )}
+      {task.status === 'complete' && (
+        <Deed label="Do it again…" not={whyNot(snapshot, 'worker')} onClick={() => askAgain(task, path)} />
+      )}
+      {task.status === 'running' && (
+        <Deed
+          class="danger"
+          label="Take it back…"
+          not={whyNot(snapshot, 'administrator')}
+          onClick={() => askToTake(task, path)}
+        />
+      )}
+    </PageHead>
   );
 }
 
@@ -184,7 +179,11 @@ function Facts({ task, now }: { task: Task; now: number }): JSX.Element {
         {publishedBy !== null && [<dt key="t">Published by</dt>, <dd key="d">{<Name of={publishedBy} />}</dd>]}
         <dt>Claimed</dt>
         <dd>{claimedAt === null ? 'not yet' : <At at={claimedAt} />}</dd>
-        {took !== null && took > 0 && [<dt key="t">Took</dt>, <dd key="d">{duration(took)}</dd>]}
+        {took !== null &&
+          took > 0 && [
+            <dt key="t">{task.status === 'running' ? 'Running for' : 'Took'}</dt>,
+            <dd key="d">{duration(took)}</dd>,
+          ]}
         {token !== null && [
           <dt key="t">Token</dt>,
           <dd key="d" class="num">

@@ -113,7 +113,6 @@ function TaskCard({ task, column, snapshot }: Omit<ColumnProps, 'tasks'> & { rea
         <a class="grow strong cut" href={`#${routeOf(`task/${id}`)}`} data-row={`task/${id}`}>
           <Name of={id} />
         </a>
-        {priority !== 0 && <span class="tag">priority {count(priority)}</span>}
         {since !== null && <Since at={since} class="soft" />}
       </div>
       <div class="line small">
@@ -130,8 +129,9 @@ function TaskCard({ task, column, snapshot }: Omit<ColumnProps, 'tasks'> & { rea
           <Deed class="small" label="Retry" not={whyNot(snapshot, 'worker')} onClick={() => askToRetry(task)} />
         )}
       </div>
-      {capabilities.length > 0 && column !== 'done' && (
+      {(capabilities.length > 0 || priority !== 0) && column !== 'done' && (
         <div class="tags">
+          {priority !== 0 && <span class="tag">priority {count(priority)}</span>}
           {capabilities.slice(0, 3).map((one) => (
             <code class="tag cut" key={one}>
               {shortened(one, 60)}

@@ -1,6 +1,6 @@
 /** What happened, the newest first, and the record that vouches for it. */
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';
@@ -17,11 +17,12 @@ import {
   timelineOf,
   type Verified,
 } from '../model/timeline.ts';
-import type { Happening } from '../model/types.ts';
+import type { Happening, Trouble } from '../model/types.ts';
 import { address } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { FilterField, ListHead } from '../ui/list-parts.tsx';
 import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
+import { useAnswer } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
 import { LookBack } from './look-back.tsx';
@@ -103,6 +104,10 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
                   Show all
                 </button>
               </p>
+            ) : snapshot.past !== undefined ? (
+              <p class="inside soft">
+                {snapshot.past.is === 'reading' ? 'The record is being read.' : 'Nothing is recorded up to this time.'}
+              </p>
             ) : (
               <Nothing title="Nothing has happened yet" command="signalbox run --lock main-branch -- sleep 60">
                 Every grant, wait and release is listed here as it happens. Make the first:
@@ -110,23 +115,12 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             ))}
         </Panel>
         <div class="w4 stack">
-          <Traffic state={state} now={now} isWhole />
-          <Record now={now} />
+          <Traffic state={state} now={now} />
+          <Record now={now} troubles={state.troubles} />
         </div>
       </div>
     </>
   );
-}
-
-/** Asked for once; undefined until it is there, and where the server refuses it. */
-function useAnswer(path: string): unknown {
-  const [answer, setAnswer] = useState<unknown>();
-  useEffect(() => {
-    const over = new AbortController();
-    get(path, over.signal).then(setAnswer, () => undefined);
-    return () => over.abort();
-  }, [path]);
-  return answer;
 }
 
 function EventRow({ of }: { of: Happening }): JSX.Element {
@@ -140,10 +134,14 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
       </span>
       <SignalSign is={sign} label="" />
       <span class="said">
-        {of.holder !== '' && <Name of={of.holder} />}
-        <span class="soft">{words}</span>
-        <Name of={of.resource.slice(slash + 1)} kind={kind} />
-        {tail !== '' && <bdi class="faint cut">{shortened(tail, 160)}</bdi>}
+        <span>
+          {of.holder !== '' && <Name of={of.holder} />}
+          <span class="soft">{words}</span>
+        </span>
+        <span>
+          <Name of={of.resource.slice(slash + 1)} kind={kind} />
+          {tail !== '' && <bdi class="faint cut">{shortened(tail, 160)}</bdi>}
+        </span>
       </span>
     </>
   );
@@ -157,7 +155,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
   );
 }
 
-function Record({ now }: { now: number }): JSX.Element {
+function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }): JSX.Element {
   const witness = object(useAnswer('/v1/witness'));
   const isOn = witness['isOn'] === true;
   return (
@@ -165,6 +163,14 @@ function Record({ now }: { now: number }): JSX.Element {
       title="Record"
       aside={isOn ? plural(Number(object(witness['size'])['entries'] ?? 0), 'entry', 'entries') : ''}
     >
+      {troubles
+        .filter(({ kind }) => kind === 'damaged')
+        .map(({ key, subject, says }) => (
+          <p class="note record" key={key}>
+            <SignalSign is="danger" label="" />
+            <bdi class="grow">{shortened(subject + says, 400)}</bdi>
+          </p>
+        ))}
       {isOn && <RecordOn now={now} />}
       {witness['isOn'] === false && (
         <div class="inside soft">
@@ -225,14 +231,14 @@ const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not v
 
 function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof STANDING }): JSX.Element {
   return (
-    <div class="row recorded">
+    <div class="row recorded" title={shortened(of.resource, 300)}>
       <span class="faint num">
         <At at={of.time} />
       </span>
-      <Name of={of.resource} />
+      <Name of={of.resource.slice(of.resource.indexOf('/') + 1)} />
       <span class="right faint num">{count(of.seq)}</span>
       <code class="faint" title={of.hash}>
-        {of.hash.slice(0, 8)}
+        {of.hash.slice(0, 6)}
       </code>
       <SignalSign is={standing} label={STANDING[standing]} />
     </div>

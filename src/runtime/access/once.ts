@@ -2,15 +2,18 @@
  * Requests that are carried out once although they are sent twice. The first one enters its key; a later one with the same
  * key and content gets the answer of the first, from any server on this store.
  *
- *     absent ──begin──▶ running ──done──▶ answered        both on leases, so that nothing is kept for ever
+ *     absent ──begin──▶ running ──done──▶ answered        all on leases, so that nothing is kept for ever
  *                          │
- *                          └──failed, or the server is gone──▶ absent
+ *                          ├──failed──▶ absent
+ *                          └──the server is gone──▶ absent, or unknown if to carry it out again may do harm
  *
- * Each step is one write: keys of the same second share a lease, because granting and ending a lease for each key would cost
- * more than most requests. So a key may end a second before its time.
+ * Each step is one write, which it shares with the steps of other keys that come in the same turn of the event loop: on a busy
+ * server there are many. Keys of the same second share a lease, because to grant and to end one for each would cost more than
+ * what most requests do. So a key may end a second before its time.
  *
- * A server that is killed between the operation and `done` leaves no answer: the repeat is carried out again. Tokens make
- * that harmless: a second release or completion changes nothing, and a second acquire of the same holder gets the same hold.
+ * A server that is killed between the operation and `done` leaves no answer. What a token or a lease makes harmless is carried
+ * out again: a second release changes nothing, and a second acquire of the same holder gets the same hold. For the rest, nobody
+ * knows what became of it, and that is what a repeat is answered.
  */
 import type { Json } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -25,6 +28,7 @@ import {
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
+import { SharedWrites } from '../write/shared-writes.ts';
 import { send } from '../write/write-once.ts';
 
 /** What a repeat is answered. */
@@ -49,12 +53,16 @@ export type OnceOutcome =
   | { readonly kind: 'answered'; readonly answer: KeptAnswer }
   /** Another server, or this one, is carrying it out. */
   | { readonly kind: 'running' }
+  /** It was begun, and its time is over without an answer: it may have been carried out. */
+  | { readonly kind: 'unknown' }
   /** The key was used for a request with other content. */
   | { readonly kind: 'other-content' };
 
 interface Entry {
   readonly content: string;
   readonly answer?: KeptAnswer;
+  /** After this time, by the clock of a server, nobody carries it out any more. Without it, the entry ends then. */
+  readonly until?: number;
 }
 
 const ONCE = 'k/once/';
@@ -69,17 +77,25 @@ export class OnceKeys {
   /** By the time that they were granted for. */
   readonly #leases = new Map<number, { readonly at: number; readonly lease: Promise<LeaseId> }>();
 
+  readonly #steps: SharedWrites;
+
   /** @internal */
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
+    this.#steps = new SharedWrites(runtime);
   }
 
-  /** `key`, `content`: hashes. `runningMs`: after it, a request without an answer counts as never made. */
-  async begin(key: string, content: string, runningMs: number): Promise<OnceOutcome> {
+  /**
+   * `key`, `content`: hashes. `runningMs`: after it, a request without an answer counts as never made; with `unknownMs`, it
+   * counts as `unknown` until that time is over.
+   */
+  async begin(key: string, content: string, runningMs: number, unknownMs?: number): Promise<OnceOutcome> {
+    const { clock } = this.#runtime;
     const at = ONCE + key;
-    const { succeeded, revision, results } = await this.#onLease(runningMs, (lease) => ({
+    const entry: Entry = { content, ...(unknownMs !== undefined && { until: clock.now() + runningMs }) };
+    const { succeeded, revision, results } = await this.#onLease(unknownMs ?? runningMs, (lease) => ({
       compare: [{ key: at, target: 'version', is: '=', than: 0 }],
-      success: [{ do: 'put', key: at, value: encode({ content }), lease }],
+      success: [{ do: 'put', key: at, value: encode(entry), lease }],
       failure: [{ do: 'read', key: at }],
     }));
     if (succeeded) {
@@ -98,9 +114,10 @@ export class OnceKeys {
     const pair = pairIn(results, at);
     // It ended between the two: the client may try again.
     if (pair === undefined) return { kind: 'running' };
-    const { content: known, answer } = entryIn(pair);
+    const { content: known, answer, until = Infinity } = entryIn(pair);
     if (known !== content) return { kind: 'other-content' };
-    return answer === undefined ? { kind: 'running' } : { kind: 'answered', answer };
+    if (answer !== undefined) return { kind: 'answered', answer };
+    return { kind: clock.now() < until ? 'running' : 'unknown' };
   }
 
   /**
@@ -132,12 +149,12 @@ export class OnceKeys {
   async #onLease(ttlMs: number, write: (lease: LeaseId) => Transaction): Promise<TransactionResult> {
     const shared = this.#leaseFor(ttlMs);
     try {
-      return await send(this.#runtime, write(await shared));
+      return await this.#steps.send(write(await shared));
     } catch (error) {
       // This machine was asleep for longer than the lease.
       if (!Failure.is(error, 'not-found')) throw error;
       if ((await this.#leases.get(ttlMs)?.lease) === (await shared)) this.#leases.delete(ttlMs);
-      return send(this.#runtime, write(await this.#leaseFor(ttlMs)));
+      return this.#steps.send(write(await this.#leaseFor(ttlMs)));
     }
   }
 
@@ -158,8 +175,9 @@ function entryIn(pair: KeyValue): Entry {
   return checked<Entry>(pair, entryProblem);
 }
 
-function entryProblem({ content, answer }: Fields): string | undefined {
+function entryProblem({ content, answer, until }: Fields): string | undefined {
   if (typeof content !== 'string') return `its content is ${shown(content)}`;
+  if (until !== undefined && typeof until !== 'number') return `its until is ${shown(until)}`;
   if (answer === undefined) return undefined;
   const { status } = Object(answer) as { readonly status?: unknown };
   return isStatus(status) ? undefined : `its answer is ${shown(answer)}`;

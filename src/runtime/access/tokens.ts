@@ -5,10 +5,11 @@
  *     sbx_<id>_<secret>        <id> names the key `k/token/<id>`
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { isExpired, type Role, ROLES, type TokenEntry, tokenProblem } from '../../core/index.ts';
+import { isExpired, LONGEST_NAME, type Role, ROLES, type TokenEntry, tokenProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { type Change, type Changes, type KeyValue, prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
+import type { Doer } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { checked, type Fields, readEach } from '../stored.ts';
@@ -44,7 +45,7 @@ export class AccessTokens {
   }
 
   /** Makes a token. `secret` is what its user sends; nobody can read it again. */
-  async create(terms: TokenTerms): Promise<{ readonly secret: string; readonly token: TokenView }> {
+  async create(terms: TokenTerms, { by }: Doer = {}): Promise<{ readonly secret: string; readonly token: TokenView }> {
     const problem = tokenProblem(terms);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const { name, role, holders, ttlMs } = terms;
@@ -58,7 +59,7 @@ export class AccessTokens {
     };
     const put = { do: 'put', key: TOKENS + id, value: encode({ ...token, hash: hashOf(secret) }) } as const;
     const { createdAt: _at, id: _id, ...detail } = token;
-    const deed = this.#deed(id, 'create', 'created', detail);
+    const deed = this.#deed(id, by, 'create', 'created', detail);
     await sendWitnessed(this.#runtime, { compare: [], success: [put], failure: [] }, [deed]);
     return { secret, token };
   }
@@ -70,7 +71,7 @@ export class AccessTokens {
   }
 
   /** Ends a token at once, for every server on this store. Answers whether there was one. */
-  async revoke(id: string): Promise<boolean> {
+  async revoke(id: string, { by }: Doer = {}): Promise<boolean> {
     if (!/^[0-9a-f]{16}$/.test(id)) return false;
     const key = TOKENS + id;
     const { succeeded } = await sendWitnessed(
@@ -80,13 +81,13 @@ export class AccessTokens {
         success: [{ do: 'delete', key }],
         failure: [],
       },
-      [this.#deed(id, 'revoke', 'revoked')],
+      [this.#deed(id, by, 'revoke', 'revoked')],
     );
     return succeeded;
   }
 
-  #deed(id: string, command: string, outcome: string, detail: Deed['detail'] = {}): Deed {
-    return { resource: `token/${id}`, actor: this.#runtime.sender.id, command, outcome, detail };
+  #deed(id: string, by: string | undefined, command: string, outcome: string, detail: Deed['detail'] = {}): Deed {
+    return { resource: `token/${id}`, actor: by ?? this.#runtime.sender.id, command, outcome, detail };
   }
 
   /**
@@ -155,7 +156,8 @@ function entryProblem({ id, name, role, holders, hash, createdAt, expiresAt }: F
   if (!ROLES.some((one) => one === role)) return `its role is ${shown(role)}`;
   if (typeof createdAt !== 'number') return `its time is ${shown(createdAt)}`;
   if (expiresAt !== undefined && typeof expiresAt !== 'number') return `its end is ${shown(expiresAt)}`;
-  return tokenProblem({ name, role, holders });
+  // An earlier version took longer ones.
+  return tokenProblem({ name, role, holders }, LONGEST_NAME);
 }
 
 export function hashOf(secret: string): string {

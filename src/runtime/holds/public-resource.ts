@@ -2,7 +2,7 @@
 import type { Json, Settings, Token } from '../../core/index.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Coordinated } from '../write/machines.ts';
-import { abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
+import { abortSignal, type Doer, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import { acquireDetached, extend, type Given, release, renew } from './detached.ts';
 import type { AnyResource, Resource } from './resource.ts';
 import type { Breaking, ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
@@ -99,9 +99,10 @@ export abstract class NamedResource<
 
   /**
    * Sets rules that bind every holder from its next grant on: `maxHoldMs`, `ttlMs` of detached holds, `onStale`. What is left
-   * out stays as it is, and null removes a limit. A hold that exists keeps the terms under which it was granted.
+   * out stays as it is, and null removes a limit. A hold that exists keeps the terms under which it was granted. `by`: who the
+   * witness says it was; this process, if not given.
    */
-  configure(settings: Settings): Promise<void> {
-    return this.#of.configure(settings);
+  configure(settings: Settings, options: Doer = {}): Promise<void> {
+    return this.#of.configure(settings, options);
   }
 }

@@ -14,7 +14,7 @@ import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
-import { optionsProblem } from '../options.ts';
+import { type Doer, optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
@@ -133,10 +133,10 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
-  async configure(settings: Settings): Promise<void> {
-    const problem = settingsProblem(settings);
+  async configure(settings: Settings, { by }: Doer = {}): Promise<void> {
+    const problem = settingsProblem(settings) ?? (by === undefined ? undefined : requestProblem({ holder: by }));
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submitOnce({ ...settings, kind: 'configure' });
+    await this.submitOnce({ ...settings, kind: 'configure', ...(by !== undefined && { holder: by }) });
   }
 
   // Inspect

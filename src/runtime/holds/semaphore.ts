@@ -14,7 +14,7 @@ import { Failure, shown } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
-import { refuseUnlessFunction } from '../options.ts';
+import { type Doer, refuseUnlessFunction, wholeNumberFromZero } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Given } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
@@ -70,6 +70,15 @@ export interface Undraining {
   /** The revision of the drain that you saw; any other drain stays. */
   readonly revision?: number;
 }
+
+/** Who changes a capacity, and which one. */
+export interface Resizing extends Doer {
+  /** The capacity that you saw: another one stays. */
+  readonly from?: number;
+}
+
+/** What `resize` answers. `capacity-mismatch`: it is not the one that you saw, and stays. */
+export type ResizeResult = Extract<SemaphoreOutcome, { kind: 'resized' | 'capacity-mismatch' }>;
 
 /** What `drain` answers. */
 export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-drained' }>;
@@ -127,11 +136,21 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
   }
 
   /** Changes the capacity. If more slots are in use, the change takes effect as holders release them. */
-  async resize(capacity: number): Promise<void> {
-    const problem = requestProblem({ capacity }, ['capacity']);
+  async resize(capacity: number, { by, from }: Resizing = {}): Promise<ResizeResult> {
+    const problem =
+      requestProblem({ capacity, holder: by }, ['capacity']) ??
+      (from === undefined || wholeNumberFromZero.fits(from)
+        ? undefined
+        : `from is ${shown(from)}; expected ${wholeNumberFromZero.words}`);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.#resource.submitOnce({ kind: 'resize', capacity });
-    if (this.#named.capacity !== undefined) this.#named.capacity = capacity;
+    const command = {
+      ...{ kind: 'resize', capacity },
+      ...(by !== undefined && { holder: by }),
+      ...(from !== undefined && { from }),
+    };
+    const outcome = (await this.#resource.submitOnce(command)) as ResizeResult;
+    if (outcome.kind === 'resized' && this.#named.capacity !== undefined) this.#named.capacity = capacity;
+    return outcome;
   }
 
   /**

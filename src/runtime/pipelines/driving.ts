@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
   hasEnded,
+  isAsExpected,
   type Json,
   openQuestion,
   type Phase,
@@ -88,6 +89,7 @@ export class Driving {
   ): Promise<DriveOutcome> {
     const { record, spec } = await readPipeline(this.#runtime, id);
     if (record === undefined || spec === undefined || isLater(record, startedAt)) return { kind: 'missing' };
+    if (!isAsExpected(record, options.expected)) return { kind: 'moved-on', record };
     const unopened = notReopened(record, options);
     if (unopened !== undefined) return unopened;
     if (hasEnded(record) && options.from === undefined) return { kind: 'left', record };
@@ -119,6 +121,7 @@ export class Driving {
     // While this process waited for the hold, another may have answered the question and reached the next one.
     const refused = voidDecision(seen, options, question);
     if (refused !== undefined) return refused;
+    if (!isAsExpected(seen, options.expected)) return { kind: 'moved-on', record: seen };
     // It may have been started again meanwhile, and have failed again for another reason.
     const unopened = notReopened(seen, options, endedAt);
     if (unopened !== undefined) return unopened;

@@ -168,11 +168,11 @@ export class Pipelines {
   async cancel(id: string, options: CancelOptions = {}): Promise<PipelineRecord | undefined> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, CANCEL);
-    const { by = defaultHolder(), reason = '', signal } = options;
+    const { by = defaultHolder(), reason = '', expected = {}, signal } = options;
     const found = await readPipeline(this.#runtime, checkedId(id));
     if (found.record === undefined || found.spec === undefined) return undefined;
     const records = new RecordStore(this.#runtime, id, found.spec.runbook, found);
-    const { outcome, record } = await records.ask({ kind: 'cancel', by, reason });
+    const { outcome, record } = await records.ask({ kind: 'cancel', by, reason, expected });
     if (outcome.kind !== 'cancelling' || record === undefined) return record;
     const own = phaseAround(record);
     if (own === undefined) return this.#cancelled(record, signal);

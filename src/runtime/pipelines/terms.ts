@@ -3,6 +3,7 @@ import type { Adapters } from '../../adapters/adapters.ts';
 import {
   type Choice,
   CHOICES,
+  type ExpectedPipeline,
   outputNameProblem,
   type Phase,
   PIPELINE_STATES,
@@ -84,6 +85,8 @@ export interface ResumeOptions extends DriveOptions {
   readonly question?: number;
   /** Starts a failed pipeline again from this phase: the one that failed, or one before it. */
   readonly from?: string;
+  /** As you saw it: one that has moved on since is left alone. */
+  readonly expected?: ExpectedPipeline;
   /** Who resumes the pipeline; shown to people. */
   readonly by?: string;
   /** The functions of its phases. */
@@ -120,6 +123,8 @@ export interface CancelOptions {
   /** Who cancels the pipeline; shown to people. */
   readonly by?: string;
   readonly reason?: string;
+  /** As you saw it: one that has moved on since is left alone. */
+  readonly expected?: ExpectedPipeline;
   /** Ends the wait; the pipeline is still cancelled. */
   readonly signal?: AbortSignal;
 }
@@ -145,6 +150,8 @@ export type DriveOutcome =
   | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
   /** It cannot start again from that phase, and `why`: nothing was done. */
   | { readonly kind: 'not-reopened'; readonly record: PipelineRecord; readonly why: string }
+  /** It is not as `expected` says: nothing was done. */
+  | { readonly kind: 'moved-on'; readonly record: PipelineRecord }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
@@ -176,12 +183,13 @@ export const RESUME = {
   decision: oneOf(CHOICES),
   question: wholeNumber,
   from: text,
+  expected: anObject,
   by: aName,
   functions: aMap,
   cwd: text,
   standsBy: flag,
 };
-export const CANCEL = { by: aName, reason: text, signal: abortSignal };
+export const CANCEL = { by: aName, reason: text, expected: anObject, signal: abortSignal };
 export const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };
 
 /** A runbook as people write it, as `defineRunbook` returns it, or as `parseRunbook` does. */

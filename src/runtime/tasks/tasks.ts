@@ -22,6 +22,7 @@ import type { Revision } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
 import {
+  aName,
   flag,
   refuseUnlessFunction,
   refuseWrongValues,
@@ -45,7 +46,7 @@ import { readKnown } from './claiming.ts';
 import type { DetachedClaim, Dispatch } from './dispatch.ts';
 import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
-import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './unclaimed.ts';
+import { type Forgetting, type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './unclaimed.ts';
 import { type ListOptions, listTasks } from './listing.ts';
 import { keepTime, type Retention } from './retention.ts';
 import { dataToPublish, publishTask, type PublishOptions, type PublishOutcome } from './publishing.ts';
@@ -266,13 +267,13 @@ export class Tasks {
   }
 
   /** Deletes a task that no worker has; its id is free again. Refused while tasks depend on it that are not complete. */
-  async forget(id: string): Promise<ForgetOutcome> {
+  async forget(id: string, options: Forgetting = {}): Promise<ForgetOutcome> {
     this.#runtime.refuseIfClosed();
-    const problem = nameProblem(id, 'task');
+    const problem = nameProblem(id, 'task') ?? valuesProblem(options, { by: aName, publishedBy: aName });
     if (problem !== undefined) throw new Failure('invalid', problem);
     await this.#dispatch.waiters.caughtUp();
     const by = this.#dispatch.cache.dependentsOf(id);
-    return by.length > 0 ? { kind: 'needed', by } : forgetTask(this.#runtime, id, this.#wrote);
+    return by.length > 0 ? { kind: 'needed', by } : forgetTask(this.#runtime, id, this.#wrote, undefined, options);
   }
 
   /** How long finished tasks are kept before maintenance forgets them, and how many. */

@@ -1,6 +1,7 @@
 /** Writes to tasks that no worker has: they are pending again, or forgotten. */
 import { decideForget, decideRequeue, type ForgetRefusal, type RequeueRefusal, type Task } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
+import type { Doer } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
@@ -63,8 +64,20 @@ export function requeueTask(
   });
 }
 
+/** Who forgets a task, and which one. */
+export interface Forgetting extends Doer {
+  /** Only if this one has published it. */
+  readonly publishedBy?: string;
+}
+
 /** `expected`: the task has to be as it was when this was decided; without it, any version of it is forgotten. */
-export function forgetTask(runtime: Runtime, id: string, wrote: Wrote, expected?: Task): Promise<ForgetOutcome> {
+export function forgetTask(
+  runtime: Runtime,
+  id: string,
+  wrote: Wrote,
+  expected?: Task,
+  { by = runtime.sender.id, publishedBy }: Forgetting = {},
+): Promise<ForgetOutcome> {
   let sent: Task | undefined;
   return writeOnce<Task, ForgetOutcome>(runtime, {
     read: (isFirst) => (isFirst && expected !== undefined ? expected : readTask(runtime, id)),
@@ -73,14 +86,15 @@ export function forgetTask(runtime: Runtime, id: string, wrote: Wrote, expected?
       const isGone = task.data?.published !== sent?.data?.published;
       if (doubt !== undefined && sent !== undefined && isGone) return forgotten;
       const isOther = expected !== undefined && task.status?.mod !== expected.status?.mod;
-      if (isOther) return { kind: 'answer', answer: { kind: 'missing' } };
+      const isOfOther = publishedBy !== undefined && task.bookkeeping?.entry.publishedBy !== publishedBy;
+      if (isOther || isOfOther) return { kind: 'answer', answer: { kind: 'missing' } };
       const decided = decideForget(task);
       if (decided.kind !== 'forget') return { kind: 'answer', answer: decided };
       sent = task;
       return {
         kind: 'write',
         transaction: forgetTransaction(task),
-        deeds: taskDeeds(task, { actor: runtime.sender.id, command: 'forget', outcome: 'forgotten' }),
+        deeds: taskDeeds(task, { actor: by, command: 'forget', outcome: 'forgotten' }),
         landed: ({ revision }) => {
           wrote(revision);
           return forgotten.answer;

@@ -22,8 +22,8 @@ export const events: readonly Operation[] = [
     description:
       'Server-sent events, from now on or from where the reader was: browsers send `Last-Event-ID` by themselves, others may ' +
       'use `since`, a revision of the store or the id of an event. An event `resync` says that some were missed, because the ' +
-      'store has forgotten them or the reader was too slow: read the state itself. A comment every 4 s shows that the stream ' +
-      'is alive. Events that leave nothing in the store (`…:denied`, `guard:*`, `coordinator:changed`) are not in it.',
+      'store has forgotten them, was made anew or restored, or the reader was too slow: read the state itself; the stream goes ' +
+      'on. A comment every 4 s shows that it is alive. Events that leave nothing in the store (`…:denied`, `guard:*`, `coordinator:changed`) are not in it.',
     query: z.strictObject({
       pattern: list.meta({ description: 'Only these, such as `lock:*` or `task:failed`; repeatable.' }),
       resource: list.meta({ description: 'Only of these, such as `lock/main`; repeatable.' }),

@@ -1,7 +1,9 @@
 /** Pipelines over HTTP: look, resume, cancel. */
 import { z } from 'zod';
-import { PIPELINE_STATES } from '../../core/index.ts';
+import { currentPhase, type ExpectedPipeline, PIPELINE_STATES, type PipelineRecord } from '../../core/index.ts';
+import type { PipelineState } from '../../core/guard/inputs.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
+import type { DriveOutcome, ResumeOptions } from '../../runtime/pipelines/terms.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
@@ -11,13 +13,21 @@ import { given } from './holds.ts';
 const tag = 'pipelines';
 const path = '/v1/pipelines/{id}';
 const params = z.strictObject({ id });
+const state = z.enum(PIPELINE_STATES as unknown as readonly [PipelineState, ...PipelineState[]]);
+const expected = z
+  .strictObject({
+    startedAt: z.iso.datetime().optional().describe('Another one may have been started under its id since.'),
+    state: state.optional(),
+    phase: z.string().nullable().optional().describe('The phase that it is in or blocked at.'),
+  })
+  .describe('As you saw it: one that has moved on since stays as it is, and 409.');
 
 export const pipelines: readonly Operation[] = [
   operation({
     ...{ id: 'pipeline.list', method: 'get', path: '/v1/pipelines', tag, role: 'viewer' },
     summary: 'List pipelines',
     description: 'In the order in which they were started.',
-    query: z.strictObject({ state: z.enum(PIPELINE_STATES as unknown as readonly [string, ...string[]]).optional() }),
+    query: z.strictObject({ state: state.optional() }),
     answers: { 200: { description: 'The pipelines.', schema: z.object({ pipelines: z.array(anyObject) }) } },
     async run({ box, query }) {
       const found = await box.pipelines.list(given(query) as never);
@@ -59,11 +69,12 @@ export const pipelines: readonly Operation[] = [
         .optional()
         .describe('The question that the decision answers; the open one if not given.'),
       from: z.string().optional().describe('Starts a failed pipeline again from this phase.'),
+      expected: expected.optional(),
       by: holder.optional(),
     }),
     answers: { 202: { description: 'It goes on.', schema: anyObject } },
     problems: ['no-such-thing', 'wrong-state', 'commands-off'],
-    async run({ box, caller, allowsCommands, params: { id: pipeline }, body: { by, ...options } }) {
+    async run({ box, caller, allowsCommands, params: { id: pipeline }, body: { by, expected: seen, ...options } }) {
       if (!allowsCommands) {
         throw new Problem('commands-off', 'this server runs no commands; start it with serve --allow-commands');
       }
@@ -72,12 +83,14 @@ export const pipelines: readonly Operation[] = [
       const who = actorOf(caller, by);
       let went = (): void => undefined;
       const goesOn = new Promise<undefined>((resolve) => (went = () => resolve(undefined)));
-      const driving = box.pipelines.resume(pipeline, { ...given(options), by: who, onChange: () => went() } as never);
+      const driving = box.pipelines.resume(pipeline, {
+        ...{ ...(given(options) as ResumeOptions), expected: expectedOf(seen), by: who, onChange: () => went() },
+      });
       const ended = await Promise.race([driving, goesOn]);
       // An error after that is in the record of the pipeline.
       driving.catch(() => undefined);
       if (ended === undefined || ended.kind === 'left') return ok({ pipeline, outcome: 'resumed', by: who }, 202);
-      throw new Problem('wrong-state', `pipeline/${pipeline}: it was not resumed: ${ended.kind}`, {
+      throw new Problem('wrong-state', `pipeline/${pipeline}: it was not resumed: ${whyNot(ended)}`, {
         ...{ pipeline, outcome: ended.kind },
       });
     },
@@ -86,7 +99,7 @@ export const pipelines: readonly Operation[] = [
     ...{ id: 'pipeline.cancel', method: 'post', path: `${path}/cancel`, tag, role: 'administrator', params },
     summary: 'End a pipeline for good',
     description: 'If one of its commands runs, its driver stops it first; then the answer is `cancelling`.',
-    body: z.strictObject({ reason: reason.optional(), by: holder.optional() }),
+    body: z.strictObject({ reason: reason.optional(), expected: expected.optional(), by: holder.optional() }),
     answers: { 202: { description: 'It is cancelled, or will be.', schema: anyObject } },
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, signal, params: { id: pipeline }, body }) {
@@ -94,6 +107,7 @@ export const pipelines: readonly Operation[] = [
       const options = {
         by: who,
         reason: body.reason ?? '',
+        expected: expectedOf(body.expected),
         signal: AbortSignal.any([signal, AbortSignal.timeout(CANCEL_MS)]),
       };
       const record = await box.pipelines.cancel(pipeline, options);
@@ -103,7 +117,8 @@ export const pipelines: readonly Operation[] = [
       if (record.cancel !== undefined && record.endedAt === undefined) {
         return ok({ pipeline, outcome: 'cancelling', by: record.cancel.by }, 202);
       }
-      throw new Problem('wrong-state', `pipeline/${pipeline}: it is ${record.state} already`, {
+      const why = record.endedAt === undefined ? standingOf(record) : `it is ${record.state} already`;
+      throw new Problem('wrong-state', `pipeline/${pipeline}: nothing was cancelled: ${why}`, {
         pipeline,
         state: record.state,
       });
@@ -113,6 +128,19 @@ export const pipelines: readonly Operation[] = [
 
 /** How long to wait for the driver to stop the command. */
 const CANCEL_MS = 10_000;
+
+function expectedOf({ startedAt, ...seen }: z.infer<typeof expected> = {}): ExpectedPipeline {
+  return { ...given(seen), ...(startedAt !== undefined && { startedAt: Date.parse(startedAt) }) };
+}
+
+function whyNot(ended: DriveOutcome): string {
+  return ended.kind === 'moved-on' ? standingOf(ended.record) : ended.kind;
+}
+
+function standingOf(record: PipelineRecord): string {
+  const phase = currentPhase(record);
+  return `it is not as you saw it: it is ${record.state}${phase === null ? '' : ` at ${phase}`} now`;
+}
 
 function noSuchPipeline(pipeline: string, more: object = {}): Problem {
   return new Problem('no-such-thing', `there is no pipeline ${pipeline}`, { pipeline, ...more });

@@ -2,27 +2,12 @@
 import { z } from 'zod';
 import { type Drain, drainTold } from '../../core/index.ts';
 import { semaphoreJson } from '../../json/survey.ts';
+import type { ResizeResult } from '../../runtime/holds/semaphore.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import {
-  anyObject,
-  grant,
-  holder,
-  maxHoldMs,
-  metadata,
-  priority,
-  reason,
-  settings,
-  strategy,
-  ticket,
-  ticketMs,
-  ttlMs,
-  waiting,
-  waitMs,
-  within,
-} from '../schemas.ts';
-import { acquire, base, breaking, given, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
+import { anyObject, asking, grant, holder, reason, settings, waiting } from '../schemas.ts';
+import { acquire, base, breaking, given, params, releasing, renewing, rulesTold, WAITS, withdrawing } from './holds.ts';
 
 const path = base('semaphore');
 const tag = 'semaphores';
@@ -75,17 +60,7 @@ export const semaphores: readonly Operation[] = [
       holder,
       weight: z.int().min(1).optional().describe('How many slots in total; 1 if not given.'),
       capacity: capacity.optional(),
-      ttlMs: ttlMs.optional(),
-      wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
-      waitMs: waitMs.optional(),
-      ticket: ticket.optional(),
-      ticketMs: ticketMs.optional(),
-      priority: priority.optional(),
-      reason: reason.optional(),
-      metadata: metadata.optional(),
-      maxHoldMs: maxHoldMs.optional(),
-      strategy: strategy.optional(),
-      within: within.optional(),
+      ...asking,
     }),
     answers: {
       200: {
@@ -99,8 +74,10 @@ export const semaphores: readonly Operation[] = [
       202: { description: 'It waits, and keeps its place.', schema: waiting },
     },
     problems: WAITS,
-    run: ({ body: { capacity: slots, ...body }, ...call }) =>
-      acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body),
+    run(call) {
+      const { capacity: slots, ...body } = call.body;
+      return acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body);
+    },
   }),
   renewing('semaphore'),
   releasing('semaphore'),
@@ -110,15 +87,21 @@ export const semaphores: readonly Operation[] = [
     summary: 'Set the capacity, and rules that bind every holder',
     description:
       'A capacity below what is in use takes effect as holders leave. What is left out stays; null removes a limit.',
-    body: z.strictObject({ capacity: capacity.optional(), ...settings }),
+    body: z.strictObject({
+      capacity: capacity.optional(),
+      fromCapacity: z.int().min(0).optional().describe('The capacity that you saw: if it is another one, 409.'),
+      ...settings,
+    }),
     answers: { 200: { description: 'The rules.', schema: anyObject } },
-    async run({ box, params: { name }, body: { capacity: slots, ...rules } }) {
+    problems: ['wrong-state'],
+    async run({ box, caller, params: { name }, body: { capacity: slots, fromCapacity: from, ...rules } }) {
       const one = box.semaphore(name);
-      if (slots !== undefined) await one.resize(slots);
+      const by = actorOf(caller, undefined);
+      if (slots !== undefined) refuseUnlessResized(one.resource, await one.resize(slots, { by, ...given({ from }) }));
       const changes = given(rules);
-      if (Object.keys(changes).length > 0) await one.configure(changes as never);
-      const { capacity: now, onStale, maxHoldMs: longest, ttlMs: ttl } = await one.inspect();
-      return ok({ resource: one.resource, capacity: now, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
+      if (Object.keys(changes).length > 0) await one.configure(changes as never, { by });
+      const now = await one.inspect();
+      return rulesTold(one.resource, now, { capacity: now.capacity });
     },
   }),
   operation({
@@ -171,6 +154,14 @@ export const semaphores: readonly Operation[] = [
   }),
   breaking('semaphore'),
 ];
+
+function refuseUnlessResized(resource: string, done: ResizeResult): void {
+  if (done.kind === 'resized') return;
+  const { capacity: now, asked } = done;
+  throw new Problem('wrong-state', `${resource}: nothing was changed: its capacity is ${now}, and not ${asked}`, {
+    ...{ resource, outcome: done.kind, capacity: now },
+  });
+}
 
 function drainJson(drain: Drain): z.infer<typeof drained> {
   return { ...drain, at: new Date(drain.at).toISOString() };

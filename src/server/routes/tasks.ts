@@ -1,9 +1,12 @@
 /** Tasks over HTTP. Claims are detached: a worker renews its claim until it has completed or failed the task. */
 import { z } from 'zod';
+import { tokenHolder } from '../../core/index.ts';
 import { taskJson } from '../../json/task.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
+import type { Forgetting } from '../../runtime/tasks/unclaimed.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
 import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
@@ -196,11 +199,13 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.forget', method: 'delete', path, tag, role: 'worker', params },
     summary: 'Forget a task',
-    description: 'Deletes a task that no worker has; its id is free again. Refused while others depend on it.',
+    description:
+      'Deletes a task that no worker has; its id is free again. Refused while others depend on it. A token that is bound to ' +
+      'holders deletes only what one of these has published.',
     answers: { 200: { description: 'Forgotten.', schema: outcomeAnswer } },
     problems: ['no-such-thing', 'wrong-state'],
-    async run({ box, params: { id: task } }) {
-      const { kind: outcome, ...details } = await box.tasks.forget(task);
+    async run({ box, caller, params: { id: task } }) {
+      const { kind: outcome, ...details } = await box.tasks.forget(task, await forgetting(box, caller, task));
       if (outcome === 'forgotten') return ok({ outcome, task });
       if (outcome === 'missing') throw noSuchTask(task);
       throw new Problem('wrong-state', `task/${task}: it cannot be forgotten: ${outcome}`, {
@@ -211,6 +216,23 @@ export const tasks: readonly Operation[] = [
     },
   }),
 ];
+
+/** A bound token may delete what its own holders have published, and nothing that anyone has published since. */
+async function forgetting(box: Signalbox, caller: Caller, task: string): Promise<Forgetting> {
+  const by = tokenHolder(caller.name);
+  if (caller.holders === undefined) return { by };
+  const found = await box.tasks.show(task);
+  if (found === undefined) throw noSuchTask(task);
+  const { publishedBy } = found;
+  if (publishedBy === undefined) {
+    throw new Problem(
+      'foreign-holder',
+      `task/${task}: nobody knows who published it; a token without holders may forget it`,
+    );
+  }
+  refuseForeign(caller, publishedBy);
+  return { by, publishedBy };
+}
 
 function requeueing(how: 'retry' | 'requeue', summary: string, description: string): Operation {
   return operation({
@@ -255,7 +277,7 @@ function endTold(task: string, { kind: outcome, ...details }: EndOutcome): Answe
 }
 
 async function forced(
-  box: Parameters<Operation['run']>[0]['box'],
+  box: Signalbox,
   caller: Caller,
   task: string,
   { holder: who, token: expected }: { readonly holder?: string | undefined; readonly token?: number | undefined },

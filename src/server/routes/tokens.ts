@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import { ROLES, type TokenEntry } from '../../core/index.ts';
 import { time } from '../../json/time.ts';
+import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { holder, name } from '../schemas.ts';
+import { holder, tokenName } from '../schemas.ts';
 import { given } from './holds.ts';
 
 const tag = 'tokens';
@@ -45,7 +46,7 @@ export const tokens: readonly Operation[] = [
     isSecret: true,
     description: 'The answer shows the secret, once. A repeat with the same Idempotency-Key makes another token.',
     body: z.strictObject({
-      name,
+      name: tokenName,
       role,
       holders: z
         .array(holder)
@@ -58,8 +59,8 @@ export const tokens: readonly Operation[] = [
     answers: {
       201: { description: 'The token with its secret.', schema: z.object({ secret: z.string(), token: view }) },
     },
-    async run({ box, body }) {
-      const { secret, token } = await box.tokens.create(given(body) as never);
+    async run({ box, caller, body }) {
+      const { secret, token } = await box.tokens.create(given(body) as never, { by: actorOf(caller, undefined) });
       return ok({ secret, token: tokenJson(token) }, 201);
     },
   }),
@@ -75,8 +76,8 @@ export const tokens: readonly Operation[] = [
     description: 'It is refused from now on, by every server of the store.',
     answers: { 200: { description: 'Revoked.', schema: z.object({ outcome: z.literal('revoked'), id: z.string() }) } },
     problems: ['no-such-thing'],
-    async run({ box, params: { id } }) {
-      if (await box.tokens.revoke(id)) return ok({ outcome: 'revoked', id });
+    async run({ box, caller, params: { id } }) {
+      if (await box.tokens.revoke(id, { by: actorOf(caller, undefined) })) return ok({ outcome: 'revoked', id });
       throw new Problem('no-such-thing', `there is no token ${id}`, { id });
     },
   }),

@@ -166,11 +166,9 @@ export const witness: readonly Operation[] = [
     answers: { 201: { description: 'The entry.', schema: entry } },
     problems: ['witness-off'],
     async run({ box, caller, body: { actor, ...own } }) {
+      const who = actorOf(caller, actor);
       await refuseUnlessOn(box);
-      return ok(
-        await box.witness.record({ ...(given(own) as typeof own), actor: actorOf(caller, actor) } as never),
-        201,
-      );
+      return ok(await box.witness.record({ ...(given(own) as typeof own), actor: who } as never), 201);
     },
   }),
 ];

@@ -1,0 +1,34 @@
+/** What the page of one thing begins with: its sign and name, how it is, a link that can be shared, and its actions. */
+import type { ComponentChildren, JSX } from 'preact';
+import { address, copy } from './app.ts';
+import { Name } from './parts.tsx';
+import { type Sign, SignalSign } from './signs.tsx';
+
+interface Props {
+  readonly sign: Sign;
+  /** What the sign means; its usual word if not given. */
+  readonly label?: string;
+  /** A title in words, or the name of the thing after its kind. */
+  readonly title: string | { readonly kind: string; readonly name: string };
+  readonly under: ComponentChildren;
+  /** Its actions. */
+  readonly children?: ComponentChildren;
+}
+
+export function PageHead({ sign, label, title, under, children }: Props): JSX.Element {
+  return (
+    <div class="head">
+      <SignalSign is={sign} size={22} {...(label !== undefined && { label })} />
+      <div class="grow">
+        <h1>{typeof title === 'string' ? title : <Name of={title.name} kind={title.kind} />}</h1>
+        <div class="under">{under}</div>
+      </div>
+      <div class="deeds">
+        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+          Copy link
+        </button>
+        {children}
+      </div>
+    </div>
+  );
+}
