@@ -22,7 +22,7 @@ import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
 import { noticeUnhandled } from './unhandled.ts';
 import type { User } from './user.ts';
-import { kindOf, type Workload } from './workloads.ts';
+import { kindOf, runsWitnessed, type Workload } from './workloads.ts';
 
 export type { Workload } from './workloads.ts';
 
@@ -58,8 +58,10 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   const world = new World(random, isTraced);
   const checker = new Checker(world);
   const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
-  world.takesTurns = kindOf(workload).takesTurns === true;
-  const simulation = new Simulation(world, checker, store, random, workload);
+  const isWitnessed = runsWitnessed(seed, workload);
+  // To verify the record takes turns of the event loop.
+  world.takesTurns = isWitnessed || kindOf(workload).takesTurns === true;
+  const simulation = new Simulation(world, checker, store, random, workload, isWitnessed);
   const unhandled = noticeUnhandled(checker);
   try {
     await simulation.run();
@@ -90,6 +92,7 @@ class Simulation {
   readonly #running: Running[] = [];
   readonly #workers: User[] = [];
   readonly #workload: Workload;
+  readonly #isWitnessed: boolean;
   readonly #observing = new AbortController();
   readonly #locks: readonly string[];
   readonly #maintenanceMs: number;
@@ -97,8 +100,9 @@ class Simulation {
   /** The administrator has done its part, and left: nothing of it goes on when the processes are closed. */
   #isAdministered = false;
 
-  constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload) {
+  constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload, isWitnessed: boolean) {
     this.#workload = workload;
+    this.#isWitnessed = isWitnessed;
     this.#world = world;
     this.#checker = checker;
     this.#store = store;
@@ -119,7 +123,7 @@ class Simulation {
 
   async run(): Promise<void> {
     await this.#observe();
-    if (kindOf(this.#workload).isWitnessed === true) {
+    if (this.#isWitnessed) {
       const witness = new WitnessChecker((what) => this.#checker.fail(what));
       await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
       await switchWitnessOn(this.#store);
@@ -152,7 +156,7 @@ class Simulation {
     // On a slow network it takes several spells for many resources, one after the other.
     await this.#clearedUp(MOST_SPELLS);
     if (this.#workload === 'tasks') await this.#doTheRest(last.box);
-    if (kindOf(this.#workload).isWitnessed === true) await this.#verify(last.box);
+    if (this.#isWitnessed) await this.#verify(last.box);
     this.#checker.atTheEnd();
   }
 
