@@ -3,8 +3,10 @@
  *
  *     acquire+release   two requests over HTTP, the library directly on a file, and two requests to a bare hono route: the floor
  *     load              200 readers of events, each of its own lock, while 500 requests/s acquire and release these locks: how long
- *                       they take, how much of a core the server uses for each, what it keeps, and whether a reader misses or
- *                       repeats anything. On a file and on etcd. For 10 s; SIGNALBOX_LONG=1 for 60 s.
+ *                       they take, how much of a core the server uses for each, and whether a reader misses or repeats anything.
+ *                       What the server keeps in memory is looked at before, three times during, and after the load, each time after
+ *                       a collection; between the middle and the end it should not grow. On a file and on etcd. For 10 s;
+ *                       SIGNALBOX_LONG=1 for 60 s.
  *
  * The load is made with Node's own client of HTTP, which costs a third of `fetch`: it shares the machine with the server. Where
  * others use the machine too, the CPU time of the server says more than how many requests there were.
@@ -113,15 +115,17 @@ async function load(name, store) {
   turns.clear();
   const done = Array.from({ length: READERS }, () => []);
   const took = [];
-  const before = memoryOf(server);
+  const memory = [await memoryOf(server)];
   const cpuBefore = cpuOf(server);
   const running = [];
   const begun = performance.now();
   const pairsPerSecond = PER_SECOND / 2;
-  for (let n = 0; n < SECONDS * pairsPerSecond; n++) {
+  const pairs = SECONDS * pairsPerSecond;
+  for (let n = 0; n < pairs; n++) {
     const due = begun + (n * 1000) / pairsPerSecond;
     while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1));
     running.push(pair(server, agent, n, done, took));
+    if (n > 0 && n % Math.floor(pairs / 4) === 0 && memory.length < 4) memory.push(await memoryOf(server));
   }
   await Promise.all(running);
   const seconds = (performance.now() - begun) / 1000;
@@ -130,13 +134,13 @@ async function load(name, store) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   const wrong = seen.filter((tokens, at) => tokens.join() !== done[at].join()).length;
-  const after = memoryOf(server);
+  memory.push(await memoryOf(server));
   const ms = (part) => quantile(took, part).toFixed(1);
   console.log(
     `load, ${name}: ${READERS} readers, ${Math.round((running.length * 2) / seconds)} requests/s for ${seconds.toFixed(0)} s: ` +
       `p50 ${ms(0.5)} ms, p99 ${ms(0.99)} ms, most ${ms(1)} ms; ${seen.flat().length} events, ` +
       `${wrong === 0 ? 'none lost, repeated or out of order' : `WRONG at ${wrong} readers`}; ` +
-      `memory ${before} → ${after} MB; CPU of the server ${cpu} ms/request`,
+      `${memoryTold(memory)}; CPU of the server ${cpu} ms/request`,
   );
   if (wrong > 0) process.exitCode = 1;
   await box.close();
@@ -187,14 +191,15 @@ async function timed(took, work) {
 
 async function serve(store) {
   const env = { SIGNALBOX_URL: store, XDG_STATE_HOME: directory };
-  const server = await started([CLI, 'serve', '--port', '0', '--json'], env);
+  const measured = ['--expose-gc', '--import', new URL('measure/heap.mjs', import.meta.url).href];
+  const server = await started([...measured, CLI, 'serve', '--port', '0', '--json'], env);
   return { ...server, token: readFileSync(server.tokenFile, 'utf8').trim() };
 }
 
 async function started(args, env) {
   const child = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   process.once('exit', () => child.kill('SIGKILL'));
   child.stdout.setEncoding('utf8');
@@ -222,12 +227,20 @@ function cpuOf({ child }) {
   }
 }
 
-/** Where the system tells it. */
-function memoryOf({ child }) {
-  try {
-    const [, kilobytes = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
-    return Math.round(Number(kilobytes) / 1024);
-  } catch {
-    return '?';
-  }
+/** Bytes that are in use after a collection, and those that the system counts. */
+async function memoryOf({ child }) {
+  const told = once(child, 'message');
+  child.send('memory');
+  const [memory] = await told;
+  return memory;
+}
+
+/** It fills its caches first, so only what is added after the middle counts as growth: a tenth may be chance. */
+function memoryTold(all) {
+  const megabytes = (figure) => all.map((one) => (one[figure] / 1024 / 1024).toFixed(0)).join(' → ');
+  const middle = all[Math.floor(all.length / 2)].heap;
+  const end = all.at(-1).heap;
+  const verdict =
+    end <= middle * 1.1 ? 'flat' : `GREW by ${((100 * (end - middle)) / middle).toFixed(0)} % since the middle`;
+  return `memory in use ${megabytes('heap')} MB (${verdict}), of the system ${megabytes('rss')} MB`;
 }

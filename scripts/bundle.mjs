@@ -5,6 +5,7 @@
 //     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
 //     dashboard/           the page that the server hands out
 //     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
+//     client/node.js       the same for Node, with what finds the token
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -27,7 +28,7 @@ const src = join(root, 'src');
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
   ...['index', 'core/index', 'store/index', 'github/index', 'metrics/index', 'opentelemetry/index', 'server/index'],
-  ...['mcp/index', 'testing/index', 'github/local/serve'],
+  ...['mcp/index', 'testing/index', 'github/local/serve', 'client/node'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
@@ -67,6 +68,15 @@ const apart = {
   },
 };
 
+/** What browsers import is made by itself, and is there for Node too. */
+const clientApart = {
+  name: 'client-apart',
+  resolveId(/** @type {string} */ source, /** @type {string | undefined} */ importer) {
+    const isOfClient = source === './index.ts' && importer === join(src, 'client', 'node.ts');
+    return isOfClient ? { id: './index.js', external: true } : undefined;
+  },
+};
+
 /** @type {import('rolldown').OutputOptions} */
 const READABLE = {
   comments: false,
@@ -99,6 +109,7 @@ async function bundleLibrary() {
     input: Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])),
     platform: 'node',
     external: isPackage,
+    plugins: [clientApart],
     experimental: { attachDebugInfo: 'none' },
   });
   const { output } = await made.write({

@@ -1,5 +1,5 @@
 /** `signalbox token …`: the tokens by which programs reach a server. */
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Role, ROLES } from '../core/index.ts';
 import { withoutPassword } from '../store/index.ts';
 import { localTokenFile, readLocalToken } from '../runtime/location/local-token.ts';
@@ -22,8 +22,8 @@ Examples:
   signalbox token revoke 3f9c0a51d2e86b47
   curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:7300/v1/who
 
-A viewer looks. A worker also takes part: locks, slots, tasks, keys. An administrator may do everything: force, break,
-configure, resume and cancel pipelines, give out tokens. The store keeps only a hash of each token.`;
+A viewer looks. A worker also takes part: locks, slots, tasks, guards. An administrator may do everything: force, break,
+configure, write keys, resume and cancel pipelines, give out tokens. The store keeps only a hash of each token.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -40,6 +40,7 @@ function create(command: Command): void {
     .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
     .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
     .option('--expires <duration>', 'it is refused after this time (default: never)', durationArgument)
+    .option('--link <url>', 'print a link that opens the dashboard there with it, in place of the token', pageArgument)
     .addHelpText(
       'after',
       `
@@ -47,22 +48,40 @@ Examples:
   TOKEN=$(signalbox token create ci --role worker --expires 90d)
   signalbox token create agents --role worker --holder 'agent:*'
   signalbox token create wall-screen --role viewer --json | jq -r .secret
+  signalbox token create visitors --role viewer --expires 7d --link https://box.example.org:8443
+
+The link of a viewer lets those who have it look, and change nothing. It carries the token in its fragment, which
+browsers do not send; with a view of the dashboard behind the #, it opens that.
 
 Nobody can print the token again. If it is lost, revoke it and make another one.`,
     )
-    .action(async (name: string, flags: { role: Role; holder: readonly string[]; expires?: number }) => {
-      const { role, holder, expires } = flags;
+    .action(async (name: string, flags: { role: Role; holder: readonly string[]; expires?: number; link?: URL }) => {
+      const { role, holder, expires, link: page } = flags;
       const terms = { name, role, ...given({ ttlMs: expires, holders: holder.length > 0 ? holder : undefined }) };
       await withBox(command, async (box) => {
         const { secret, token } = await box.tokens.create(terms);
         try {
-          handOver(isJson(command) ? jsonText({ secret, ...tokenJson(token) }) : secret);
+          const link = page === undefined ? undefined : linkWith(page, secret);
+          handOver(isJson(command) ? jsonText({ secret, ...given({ link }), ...tokenJson(token) }) : (link ?? secret));
         } catch {
           await box.tokens.revoke(token.id);
           throw new CliExit(EXIT.unreachable, 'the token could not be printed, so it was revoked');
         }
       });
     });
+}
+
+function pageArgument(text: string): URL {
+  if (/^https?:/i.test(text) && URL.canParse(text)) return new URL(text);
+  throw new InvalidArgumentError('Expected the address of a server, such as http://127.0.0.1:7300.');
+}
+
+/** The page takes the token out of its address, and goes on to what stood there before. */
+export function linkWith(page: URL, secret: string): string {
+  const link = new URL(page);
+  const view = link.hash.slice(1);
+  link.hash = new URLSearchParams({ token: secret, ...(view !== '' && { view }) }).toString();
+  return link.href;
 }
 
 function list(command: Command): void {

@@ -68,14 +68,15 @@ const KEPT_TTL_MS = 30_000;
 const MOST_EVENTS = 1_000;
 
 /** The store behind a server. Asks nothing yet: the first call does. Several servers of one store are tried in turn. */
-export function connect(url: string | readonly string[], options: ConnectOptions): RemoteSignalbox {
+export function connect(url: string | readonly string[], options: ConnectOptions = {}): RemoteSignalbox {
   const servers = [url].flat().map(serverAt);
   if (servers.length === 0) throw new Failure('invalid', 'no server was named; expected http://HOST:PORT');
   const { token } = options;
   if ((typeof token !== 'string' || token === '') && typeof token !== 'function') {
     throw new Failure(
       'invalid',
-      'token is missing: signalbox token create makes one, signalbox token local prints yours',
+      'token is missing, and a page cannot read it from a file: signalbox serve prints a link to itself that ends in #token=…, ' +
+        'signalbox token local prints the token alone, and signalbox token create makes one for others',
     );
   }
   return new RemoteSignalbox(new Requests(servers, options, options.clock ?? webClock), options);

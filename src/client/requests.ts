@@ -14,9 +14,10 @@ import { errorOf, type ProblemDetails } from './problem.ts';
 export interface ConnectOptions {
   /**
    * The token, or what gives it: asked before each request, so that a token can be replaced. If it throws a `Failure` with the
-   * code `unavailable`, nothing is sent, and it is asked again a little later.
+   * code `unavailable`, nothing is sent, and it is asked again a little later. In Node it may be left out: then it comes from
+   * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE` or, for a server on loopback, from the file of the local token.
    */
-  readonly token: string | (() => string | Promise<string>);
+  readonly token?: string | (() => string | Promise<string>);
   /** The name of the holder for everything that names none itself. */
   readonly holder?: string;
   /** How long holds and claims that renew themselves last should this program die: 30 s, if not given. */
@@ -178,7 +179,7 @@ export class Requests {
   }
 
   #token(): string | Promise<string> {
-    const { token } = this.#options;
+    const { token = '' } = this.#options;
     return typeof token === 'string' ? token : token();
   }
 

@@ -49,13 +49,18 @@ export class RemoteWitness {
     }
   }
 
-  /** The entries that fit from now on, until `signal` aborts or the connection breaks: then read what came `since`. */
+  /**
+   * The entries that fit, from now on; with `last`, first so many of those that are there, without a gap between. Ends when
+   * `signal` aborts or the connection breaks: then read what came `since`.
+   */
   async *watch(
     filter: WitnessFilter = {},
-    options: { readonly signal?: AbortSignal } = {},
+    options: { readonly signal?: AbortSignal; readonly last?: number } = {},
   ): AsyncGenerator<WitnessEntry, void> {
+    const { last } = options;
+    const asked = { ...filter, ...(last !== undefined && { last }) };
     const query = new URLSearchParams(
-      Object.entries(filter).map(([name, value]): [string, string] => [name, String(value)]),
+      Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]),
     );
     const signal = options.signal ?? this.#requests.closed.signal;
     try {

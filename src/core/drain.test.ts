@@ -81,7 +81,7 @@ describe('a drained semaphore', () => {
     expect(semaphoreTransition(named.state, UNDRAIN, at(7)).outcome).toEqual({ kind: 'not-drained' });
   });
 
-  it('is at fault if somebody got slots meanwhile', () => {
+  it('is at fault if a request got slots meanwhile', () => {
     const before = after(newSemaphore(2), DRAIN).state.record;
     const granted = after(newSemaphore(2), acquiring('b', 1)).state.record;
     expect(faultOf({ ...before, token: granted.token, holds: granted.holds }, before)).toBe(

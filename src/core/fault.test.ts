@@ -15,7 +15,7 @@ const has = (holder: string, token: number, ...numbers: readonly number[]) => {
   return { ...hold(holder, token), weight: numbers.length, slots: numbers };
 };
 
-describe('a record that breaks a promise is told with its values:', () => {
+describe('a record that breaks a promise is reported with its values:', () => {
   it.each<[string, string | undefined, string]>([
     ['nothing', faultOf(lock(2, reader('a', 1), reader('b', 2))), ''],
     ['two writers', faultOf(lock(2, writer('a', 1), writer('b', 2))), 'a holds it exclusively, together with 1 others'],
@@ -49,7 +49,7 @@ describe('a record that breaks a promise is told with its values:', () => {
   });
 });
 
-describe('a hold that does not answer what was asked for is told with its values:', () => {
+describe('a hold that does not answer what was asked for is reported with its values:', () => {
   const asked = { id: 'a', holder: 'a', lease: 'l' };
   it.each<[string, string | undefined, string]>([
     ['what was asked for', grantFault({ ...asked, mode: 'shared' }, reader('a', 1)), ''],

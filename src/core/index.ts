@@ -127,6 +127,7 @@ export {
   type Json,
   type Moment,
   NONE,
+  type Origin,
   type Request,
   type Step,
   type Token,
@@ -261,16 +262,7 @@ export {
 } from './members/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Wish, faultOf, grantFault } from './fault.ts';
-export {
-  type Cycle,
-  formsOf,
-  nextInLine,
-  type Passed,
-  passing,
-  PATIENCE,
-  type Waiting,
-  type WaitsFor,
-} from './queue.ts';
+export { type Cycle, formsOf, nextInLine, type Passed, passing, type Waiting, type WaitsFor } from './queue.ts';
 export { type Drain, type DrainOutcome, drainTold, withDrain } from './drain.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
@@ -350,7 +342,6 @@ export {
 export {
   acquireTogether,
   type Grant,
-  isGrant,
   type LockAcquire,
   type NamedStep,
   type Part,
@@ -388,7 +379,6 @@ export {
   nextCheckpoint,
   nextEntry,
   type NextEntry,
-  NO_ENTRY,
   proofOf,
   proofProblem,
   type Proving,

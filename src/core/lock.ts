@@ -28,7 +28,17 @@ import {
 } from './grant.ts';
 import { type Claim, except, type Hold, holdEvents, isStale, ownHold, placeOf, staleOf } from './hold.ts';
 import { holdTransition } from './hold-commands.ts';
-import { event, type Moment, NONE, nextToken, type Request, type Step, step, type Token } from './machine.ts';
+import {
+  event,
+  type Moment,
+  NONE,
+  nextToken,
+  type Origin,
+  type Request,
+  type Step,
+  step,
+  type Token,
+} from './machine.ts';
 import { answeredAtOnce, answerWithoutTurn, isOrphan, LOST, placeFor, withHolds } from './queue.ts';
 import { tooLarge } from './record-size.ts';
 import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './resource.ts';
@@ -72,6 +82,7 @@ type Upgrade = Claim & {
   readonly priority?: number;
   readonly steal?: true;
   readonly again?: true;
+  readonly origin?: Origin;
 };
 
 export type LockOutcome =
@@ -188,7 +199,7 @@ function upgrade(lock: Lock, command: Upgrade, at: Moment): LockStep {
 
 /** An acquire by a reader that now wants to write. */
 function upgradeOf(own: LockHold, command: Acquire<LockRequest>): Upgrade {
-  const { id: request, lease, wait, priority, steal, again } = command;
+  const { id: request, lease, wait, priority, steal, again, origin } = command;
   return {
     kind: 'upgrade',
     holder: own.holder,
@@ -197,10 +208,11 @@ function upgradeOf(own: LockHold, command: Acquire<LockRequest>): Upgrade {
     ...{ request, lease, wait, priority },
     ...(steal === true && { steal }),
     ...(again === true && { again }),
+    ...(origin !== undefined && { origin }),
   };
 }
 
-function upgradeRequest(hold: LockHold, { request, lease, priority = 0, steal }: Upgrade): LockRequest {
+function upgradeRequest(hold: LockHold, { request, lease, priority = 0, steal, origin }: Upgrade): LockRequest {
   return {
     id: request,
     holder: hold.holder,
@@ -209,6 +221,7 @@ function upgradeRequest(hold: LockHold, { request, lease, priority = 0, steal }:
     mode: 'exclusive',
     upgrades: hold.id,
     ...(steal === true && { steal }),
+    ...(origin !== undefined && { origin }),
   };
 }
 
@@ -336,8 +349,10 @@ function newHold({ limits }: LockRecord, request: LockRequest, token: Token, at:
 function requestOf(asked: Acquire<LockRequest>): LockRequest {
   const { id, holder, lease, priority, mode, detached, ttlMs, maxHoldMs, reason, metadata, from, steal, within } =
     asked;
+  const { origin } = asked;
   const request: LockRequest = { id, holder, lease, priority, mode };
   if (
+    origin === undefined &&
     within === undefined &&
     detached === undefined &&
     maxHoldMs === undefined &&
@@ -348,6 +363,7 @@ function requestOf(asked: Acquire<LockRequest>): LockRequest {
     return request;
   return {
     ...request,
+    ...(origin !== undefined && { origin }),
     ...(within !== undefined && { within }),
     ...(detached !== undefined && { detached }),
     ...(ttlMs !== undefined && { ttlMs }),

@@ -78,6 +78,15 @@ export interface Event {
   readonly [detail: string]: Json | undefined;
 }
 
+/** What the witness says of the process that asked for something. */
+export interface Origin {
+  /** When it was asked for. */
+  readonly at: number;
+  /** What asked; the primitive, if not given. */
+  readonly component?: string;
+  readonly trace?: string;
+}
+
 /** A request: a command, and while it waits, a place in the queue. */
 export interface Request {
   /** Unique. Becomes the id of the hold, so that an answer that got lost can be looked up. */
@@ -99,6 +108,8 @@ export interface Request {
   readonly from?: Json;
   /** Other holders who go on only once this request has been served and its hold is over. */
   readonly within?: readonly string[];
+  /** Who asked, and when, for the record of the witness. The machine only carries it along. */
+  readonly origin?: Origin;
 }
 
 export const NONE: readonly never[] = Object.freeze([]);

@@ -39,7 +39,7 @@ function served(day: readonly (number | 'next')[], choose: Choice): { one: Waiti
 }
 
 const LAWS: { readonly [sentence: string]: (choose: Choice) => fc.IPropertyWithHooks<[(number | 'next')[]]> } = {
-  'whoever has waited longest is passed at most eight times in a row': (choose) =>
+  'the request that has waited longest is passed at most eight times in a row': (choose) =>
     fc.property(days, (day) => {
       let times = 0;
       let longest = '';
@@ -58,7 +58,7 @@ const LAWS: { readonly [sentence: string]: (choose: Choice) => fc.IPropertyWithH
       }
     }),
 
-  'whoever goes past others has the highest priority of all': (choose) =>
+  'a request that goes past others has the highest priority of all': (choose) =>
     fc.property(days, (day) => {
       for (const { one, among } of served(day, choose)) {
         const highest = Math.max(...among.map(({ priority }) => priority));
@@ -80,7 +80,7 @@ const LAWS: { readonly [sentence: string]: (choose: Choice) => fc.IPropertyWithH
       }
     }),
 
-  'somebody is served whenever somebody waits': (choose) =>
+  'a request is served whenever one waits': (choose) =>
     fc.property(days, (day) => {
       const grants = served(day, choose).length;
       let waiting = 0;
@@ -162,7 +162,7 @@ describe('the queue', () => {
     );
   });
 
-  it('lets whoever upgrades go before everyone, also before the one that has been patient', () => {
+  it('lets an upgrade go before everyone, even before the request that has waited longest', () => {
     const waiting = [request(0, 0), request(1, 9), request(2, 0, 'h')];
     expect(nextInLine(waiting, null)).toBe(2);
     expect(nextInLine(waiting, { id: '#0', times: PATIENCE })).toBe(2);
@@ -178,12 +178,12 @@ function nexts(count: number): 'next'[] {
 const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly planted: Choice }[] = [
   {
     bug: 'nobody ages',
-    breaks: 'whoever has waited longest is passed at most eight times in a row',
+    breaks: 'the request that has waited longest is passed at most eight times in a row',
     planted: (waiting) => nextInLine(waiting, null),
   },
   {
     bug: 'one is passed once too often',
-    breaks: 'whoever has waited longest is passed at most eight times in a row',
+    breaks: 'the request that has waited longest is passed at most eight times in a row',
     planted: (waiting, passed) => nextInLine(waiting, passed && { ...passed, times: passed.times - 1 }),
   },
   {
@@ -196,7 +196,7 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
   },
   {
     bug: 'the least important goes first',
-    breaks: 'whoever goes past others has the highest priority of all',
+    breaks: 'a request that goes past others has the highest priority of all',
     planted: (waiting) =>
       nextInLine(
         waiting.map((waiter) => ({ ...waiter, priority: -waiter.priority })),
@@ -210,7 +210,7 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
   },
   {
     bug: 'nobody is served while only one waits',
-    breaks: 'somebody is served whenever somebody waits',
+    breaks: 'a request is served whenever one waits',
     planted: (waiting, passed) => (waiting.length === 1 ? -1 : nextInLine(waiting, passed)),
   },
 ];

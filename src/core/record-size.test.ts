@@ -36,7 +36,7 @@ describe('a record that would become too large to be written', () => {
     expect(JSON.stringify(semaphore.record).length).toBeLessThan(LARGEST_RECORD_BYTES);
   });
 
-  it('lets in whoever brings little, and everybody again once there is room', () => {
+  it('lets in small requests, and all requests again once there is room', () => {
     const semaphore = crowded();
     expect(semaphoreTransition(semaphore, slot('small', { metadata: { a: 1 } }), at).outcome.kind).toBe('acquired');
     const { state } = semaphoreTransition(semaphore, { kind: 'release', holder: 'h3' }, at);

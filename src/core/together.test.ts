@@ -33,7 +33,7 @@ describe('several resources', () => {
     });
   });
 
-  it('of which some cannot be had are all left alone, and each refusal is told', () => {
+  it('of which some cannot be had are all left alone, and each refusal is reported', () => {
     const together = acquireTogether(
       [
         { name: 'lock/main', state: freeLock, command: lockBy('me') },

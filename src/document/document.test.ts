@@ -55,7 +55,7 @@ describe('what is written is what is read', () => {
   });
 });
 
-describe('what is wrong is told with its line and column, in plain words', () => {
+describe('a mistake is reported with its line and column, in plain words', () => {
   test.each<[string, string, string]>([
     ['nothing', '', 'f.yaml:1:1: there is nothing in it'],
     ['nothing but a remark', '# later\n', 'f.yaml:1:1: there is nothing in it'],

@@ -5,7 +5,7 @@
  *
  * Every step throws what it refuses, and one place makes the answer of it.
  */
-import { Hono, type Context } from 'hono';
+import { Hono } from 'hono';
 import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
 import type { MetricsSources } from '../metrics/index.ts';
@@ -27,6 +27,7 @@ import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
 import { type Route, RouteTable } from './route-table.ts';
 import { OPERATIONS } from './routes/index.ts';
+import { inTime, unauthenticated } from './request-time.ts';
 import { storeName } from './store-name.ts';
 
 /** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
@@ -151,7 +152,10 @@ class App implements Server {
 
   answer(asked: Asked): Promise<Answer | Response> | undefined {
     const route = this.#table.find(asked.method, asked.path);
-    return route && this.#gated(asked, () => this.#answered(route, asked));
+    if (route !== undefined) return this.#gated(asked, () => this.#answered(route, asked));
+    // No `Request` has the method TRACE.
+    const isMounted = asked.path === '/mcp' && asked.method !== 'TRACE' && this.#options.mcp !== undefined;
+    return isMounted ? this.#gated(asked, () => this.#mounted(asked)) : undefined;
   }
 
   /** Refuses what a browser was tricked into, before anything else is looked at. */
@@ -178,7 +182,6 @@ class App implements Server {
     }
     const dashboard = Dashboard.here();
     for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
-    if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
     hono.notFound(({ req: { raw } }) => {
       const accepted = this.#table.methodsAt(new URL(raw.url).pathname).join(', ');
       const problem =
@@ -202,16 +205,15 @@ class App implements Server {
   }
 
   /** Any of its answers may be a stream, so each request counts as one until its answer is over. */
-  async #mounted({ req: { raw } }: Context): Promise<Response> {
-    const answer = await this.#noted('mcp', raw.headers, async (caller) => {
-      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(new WebAsked(raw))) : undefined;
+  #mounted(asked: Asked): Promise<Answer | Response> {
+    return this.#noted('mcp', asked.headers, async (caller) => {
+      const body = asked.method === 'POST' ? parsed(await this.#bodyOf(asked)) : undefined;
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
       const mounted = (await this.#mcp) as Mounted;
-      const { url, method, headers } = raw;
-      const stream = this.#streams.enter(caller, () => this.#isStill(caller, headers));
+      const stream = this.#streams.enter(caller, () => this.#isStill(caller, asked.headers));
       try {
-        const signal = AbortSignal.any([raw.signal, stream.signal]);
-        const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
+        const signal = AbortSignal.any([asked.signal, stream.signal]);
+        const answer = await mounted.fetch(asked.request(signal), caller, body);
         if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
           return tracked(answer, stream.leave, signal);
         }
@@ -222,7 +224,6 @@ class App implements Server {
         throw error;
       }
     });
-    return answer instanceof Response ? answer : responseOf(answer);
   }
 
   #answered({ operation, params }: Route, asked: Asked): Promise<Answer | Response> {
@@ -278,9 +279,7 @@ class App implements Server {
     if (found !== undefined) return found;
     this.#strangers.take('');
     const secret = secretIn(headers);
-    const what = secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked';
-    const how = 'send Authorization: Bearer TOKEN; signalbox token local prints one for this machine';
-    throw new Problem('unauthenticated', `${what}: ${how}`, {}, { 'WWW-Authenticate': 'Bearer' });
+    throw unauthenticated(secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked');
   }
 
   /** Whether the token of a stream is what it was when the stream began. */
@@ -296,17 +295,15 @@ class App implements Server {
     const query = checked(operation.query, queryOf(asked), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
     const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
-    const stream = isStream ? this.#streams.enter(caller, () => this.#isStill(caller, asked.headers)) : undefined;
-    const untilOver = (): AbortSignal => {
-      const limit = stream?.signal ?? AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS);
-      return AbortSignal.any([asked.signal, this.#stop.signal, limit]);
-    };
-    const run = (): Promise<Answer | Response> =>
+    const isStill = (): Promise<boolean> => this.#isStill(caller, asked.headers);
+    const stream = isStream ? this.#streams.enter(caller, isStill) : undefined;
+    const ends = (): readonly AbortSignal[] => [asked.signal, this.#stop.signal];
+    const begin = (stop: () => AbortSignal): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body },
-        // Made when it is asked for: most operations wait for nothing, and three signals cost more than they do.
+        // Made when it is asked for: most operations wait for nothing, and four signals cost more than they do.
         get signal() {
-          return untilOver();
+          return stop();
         },
         headers: asked.headers,
         allowsCommands: this.#options.allowsCommands === true,
@@ -315,12 +312,16 @@ class App implements Server {
       });
     if (stream !== undefined) {
       try {
-        return tracked((await run()) as Response, stream.leave, asked.signal);
+        const body = (await begin(() => AbortSignal.any([...ends(), stream.signal]))) as Response;
+        return tracked(body, stream.leave, asked.signal);
       } catch (error) {
         stream.leave();
         throw error;
       }
     }
+    const { longestMs = LONGEST_MS } = this.#options;
+    const terms = { clock: this.#clock, longestMs, waits: this.#streams, isStill, ends };
+    const run = (): Promise<Answer | Response> => inTime(terms, operation, begin);
     const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
     const content = `${JSON.stringify(params ?? {})}\n${text}`;

@@ -21,6 +21,8 @@ export interface Asked {
   readonly signal: AbortSignal;
   /** Its body, of which no more than `most` bytes are read. */
   text(most: number): Promise<string>;
+  /** The same without its body, for what answers only the objects of the web. */
+  request(signal: AbortSignal): Request;
 }
 
 export class WebAsked implements Asked {
@@ -47,6 +49,11 @@ export class WebAsked implements Asked {
 
   text(most: number): Promise<string> {
     return readChunks(this.#request.body ?? [], this.headers.get('content-length'), most);
+  }
+
+  request(signal: AbortSignal): Request {
+    const { url, method, headers } = this.#request;
+    return new Request(url, { method, headers, signal });
   }
 }
 
@@ -97,6 +104,14 @@ export class NodeAsked implements Asked {
   }
 
   text(most: number): Promise<string> {
-    return readChunks(this.#incoming, this.headers.get('content-length'), most);
+    // A body that is too long must not end the connection: the answer is yet to be sent.
+    const chunks = this.#incoming.iterator({ destroyOnReturn: false });
+    return readChunks(chunks, this.headers.get('content-length'), most);
+  }
+
+  request(signal: AbortSignal): Request {
+    const { method, headers, url = '' } = this.#incoming;
+    const fields = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string]);
+    return new Request(`http://${this.host}${url}`, { method: method ?? '', headers: fields, signal });
   }
 }

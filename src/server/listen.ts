@@ -26,6 +26,9 @@ export interface ListenOptions {
   readonly requestMs?: number | undefined;
   /** How long a connection may be idle between two requests. */
   readonly idleMs?: number | undefined;
+  /** How long, and up to how many bytes, the server reads and discards the rest of a request that it has answered already. */
+  readonly lingerMs?: number | undefined;
+  readonly lingerBytes?: number | undefined;
   /** Certificate files that cannot be used are reported, and the last good ones stay in use. */
   readonly onTrouble?: ((message: string) => void) | undefined;
   /** A request whose answer could not be sent, because of a bug; its connection is closed. */
@@ -43,7 +46,9 @@ export const MOST_CONNECTIONS = 2_000;
 const MOST_HEADER_BYTES = 16 * 1024;
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
-const IDLE_MS = 65_000;
+export const IDLE_MS = 65_000;
+export const LINGER_MS = 5_000;
+export const LINGER_BYTES = 16 * 1024 * 1024;
 /** How long requests that are under way have to end when the server stops. */
 const LEAVING_MS = 3_000;
 const LOOK_FOR_IDLE_MS = 20;
@@ -54,13 +59,14 @@ const PLAIN = { overrideGlobalObjects: false };
 
 export async function listen(server: Server, options: ListenOptions): Promise<Listening> {
   const { headersMs = HEADERS_MS, requestMs = REQUEST_MS, idleMs = IDLE_MS, tls } = options;
+  const { lingerMs: ms = LINGER_MS, lingerBytes: bytes = LINGER_BYTES } = options;
   const limits = {
     ...{ maxHeaderSize: MOST_HEADER_BYTES, headersTimeout: headersMs, requestTimeout: requestMs },
     ...{ keepAliveTimeout: idleMs, connectionsCheckingInterval: Math.min(1_000, headersMs) },
   };
   const listener = getRequestListener((request) => server.fetch(request), PLAIN);
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-    void answered(server, listener, incoming, outgoing).catch((error: unknown) => {
+    void answered(server, listener, incoming, outgoing, { ms, bytes }).catch((error: unknown) => {
       // One request must not end the server; what was sent of its answer cannot be taken back.
       outgoing.destroy();
       options.onFailed?.(error instanceof Error ? error : new Error(String(error)));
@@ -98,13 +104,37 @@ async function answered(
   otherwise: Listener,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
+  most: Linger,
 ): Promise<void> {
   const answer = await server.answer(new NodeAsked(incoming, outgoing));
   if (answer === undefined) return otherwise(incoming, outgoing);
   if (answer instanceof Response) return getRequestListener(() => answer, PLAIN)(incoming, outgoing);
   const text = JSON.stringify(answer.body);
   outgoing.writeHead(answer.status, { ...answer.headers, 'Content-Length': Buffer.byteLength(text) });
-  outgoing.end(text);
+  if (incoming.complete) outgoing.end(text);
+  else linger(incoming, outgoing, text, most);
+}
+
+interface Linger {
+  readonly ms: number;
+  readonly bytes: number;
+}
+
+/**
+ * Answers a request that its client still sends. To close at once would reset the connection, and the client would lose the
+ * answer: many read it only after they have sent everything. So the server reads and discards the rest, up to a limit.
+ */
+function linger(incoming: IncomingMessage, outgoing: ServerResponse, text: string, most: Linger): void {
+  outgoing.write(text);
+  let left = most.bytes;
+  const limit = setTimeout(() => incoming.socket.destroy(), most.ms);
+  incoming.on('data', (chunk: Uint8Array) => {
+    left -= chunk.length;
+    if (left < 0) incoming.socket.destroy();
+  });
+  incoming.once('end', () => outgoing.end());
+  incoming.once('error', () => undefined);
+  incoming.once('close', () => clearTimeout(limit));
 }
 
 function listening(http: HttpServer | HttpsServer, { port, host }: ListenOptions): Promise<void> {

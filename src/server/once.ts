@@ -66,8 +66,7 @@ export async function onceOnly(
       return { ...begun.answer, headers: { 'Idempotent-Replayed': 'true' } };
     case 'first':
   }
-  // An operation may also throw before it has a promise.
-  const answer = await Promise.resolve().then(run).catch(answerOf);
+  const answer = await run().catch(answerOf);
   // What did nothing may be sent again. What may have been done too, if that is harmless; if not, all that a repeat hears is that.
   if (isPassing(answer.status) && (isOfLease || !isDoubtful(answer.status))) await begun.failed();
   else await begun.done(keptOf(answer), keptMs(answer, isOfLease)).catch(() => undefined);

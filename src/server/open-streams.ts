@@ -7,9 +7,16 @@ import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
 interface OpenStream {
-  readonly caller: string;
+  /** Of a stream, whose number is limited; undefined of a request that waits. */
+  readonly caller: string | undefined;
   readonly isValid: () => Promise<boolean>;
   readonly end: AbortController;
+}
+
+/** Something that goes on for as long as its token is valid. The signal ends it; `leave` is called when it is over. */
+export interface OpenWait {
+  readonly signal: AbortSignal;
+  readonly leave: () => void;
 }
 
 const LOOK_MS = 2_000;
@@ -25,8 +32,8 @@ export class OpenStreams {
     this.#most = most;
   }
 
-  /** `isValid`: whether the token still is. The signal ends the stream; `leave` is called when it is over. */
-  enter({ id }: Caller, isValid: () => Promise<boolean>): { readonly signal: AbortSignal; readonly leave: () => void } {
+  /** A stream. `isValid`: whether the token still is. */
+  enter({ id }: Caller, isValid: () => Promise<boolean>): OpenWait {
     const own = [...this.#open].filter(({ caller }) => caller === id).length;
     if (own >= this.#most) {
       throw new Problem(
@@ -36,7 +43,15 @@ export class OpenStreams {
         { 'Retry-After': '5' },
       );
     }
-    const one: OpenStream = { caller: id, isValid, end: new AbortController() };
+    return this.#opened({ caller: id, isValid, end: new AbortController() });
+  }
+
+  /** A request that waits: of these a token may have any number, because each of them ends. */
+  wait(isValid: () => Promise<boolean>): OpenWait {
+    return this.#opened({ caller: undefined, isValid, end: new AbortController() });
+  }
+
+  #opened(one: OpenStream): OpenWait {
     this.#open.add(one);
     this.#timer ??= this.#clock.timer(LOOK_MS, () => void this.#look());
     return { signal: one.end.signal, leave: () => void this.#open.delete(one) };

@@ -9,14 +9,17 @@ export const API_VERSION = '1';
 const EVERYWHERE: readonly ProblemCode[] = [
   ...([
     'invalid-input',
+    'invalid',
     'unauthenticated',
     'wrong-role',
+    'foreign-holder',
     'too-many-requests',
     'unavailable',
     'outcome-unknown',
   ] as const),
 ];
-const WITH_BODY: readonly ProblemCode[] = ['body-too-large', 'wrong-content-type', 'key-reused', 'key-in-use'];
+const WITH_BODY: readonly ProblemCode[] = ['body-too-large', 'wrong-content-type'];
+const WITH_KEY: readonly ProblemCode[] = ['key-reused', 'key-in-use', 'answer-not-kept'];
 
 const PROBLEM = {
   type: 'object',
@@ -80,7 +83,12 @@ function described(one: Operation): object {
           },
         ]),
       ),
-      ...problemsOf([...EVERYWHERE, ...(body === undefined ? [] : WITH_BODY), ...(one.problems ?? [])]),
+      ...problemsOf([
+        ...EVERYWHERE,
+        ...(body === undefined ? [] : WITH_BODY),
+        ...(hasKey ? WITH_KEY : []),
+        ...(one.problems ?? []),
+      ]),
     },
   };
 }

@@ -62,6 +62,21 @@ export const within = z
   .max(100)
   .describe('Other holders that go on only after this one has released: a deadlock through them is found too.');
 
+/** How a lock or slots are asked for, besides by whom. */
+export const asking = {
+  ttlMs: ttlMs.optional(),
+  wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
+  waitMs: waitMs.optional(),
+  ticket: ticket.optional(),
+  ticketMs: ticketMs.optional(),
+  priority: priority.optional(),
+  reason: reason.optional(),
+  metadata: metadata.optional(),
+  maxHoldMs: maxHoldMs.optional(),
+  strategy: strategy.optional(),
+  within: within.optional(),
+};
+
 export const settings = {
   onStale: z
     .enum(['reclaim', 'alert'])

@@ -53,7 +53,7 @@ describe('SQLite', () => {
 describe('a place without SQLite', () => {
   const project = (path: string): boolean => path === '/home/me/app/package.json';
 
-  it('is told the exact command, and the directory to type it in', () => {
+  it('gets the exact command, and the directory to type it in', () => {
     const at = (file: string): string => installCommand(installationOf(file, project));
     expect(at('/home/me/app/node_modules/signalbox/dist/chunks/a.js')).toBe(
       'cd /home/me/app && npm install better-sqlite3@12.9.0',

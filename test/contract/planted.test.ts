@@ -61,7 +61,7 @@ const planted: readonly PlantedBug[] = [
   },
   {
     bug: 'a watch that goes on from now when its history is gone, and says nothing',
-    breaks: 'a watch that starts before what is compacted is told `compacted`, even by one revision',
+    breaks: 'a watch that starts before what is compacted fails with `compacted`, even by one revision',
     plant: (inner) => ({
       watch: async (range, since, signal) =>
         relayed(await inner.watch(range, since, signal), async function* (watch) {
@@ -196,7 +196,7 @@ const planted: readonly PlantedBug[] = [
   },
   {
     bug: 'a closed store whose watches stay open',
-    breaks: 'closing a store ends its watches without an error, for whoever is waiting too',
+    breaks: 'closing a store ends its watches without an error, also while a reader waits',
     plant: () => ({ close: async () => {} }),
   },
 ];

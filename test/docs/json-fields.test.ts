@@ -105,7 +105,7 @@ describe('docs/cli.md names every field that is printed', () => {
       sections: ['events tail', 'maintain', 'doctor', 'export and import', 'serve and token', 'Errors'],
       script: `
         s events denied; s maintain; s doctor; s export out; s import out --store "file:$PWD/other"
-        s token create me --role viewer; s token list; s token local`,
+        s token create me --role viewer --link http://127.0.0.1:7300; s token list; s token local`,
     },
   ])('by $of', async ({ of, sections, script }) => {
     const names = namesIn(sections);

@@ -99,7 +99,7 @@ describe('a lease that ends with a process', () => {
     return (results[0] as ReadResult).pairs.map(({ key }) => key);
   }
 
-  it('ends within 250 ms for whoever watches, when all of its processes are gone', async () => {
+  it('ends within 250 ms for every watcher, when all of its processes are gone', async () => {
     await watcher.watch({ key: 'x' }, 'now', new AbortController().signal);
     const living = await leaseOf([ours]);
     const child = sleeper();
@@ -184,7 +184,7 @@ describe('a lease that ends with a process', () => {
     expect(await keys()).toEqual([`of/${other}`]);
   });
 
-  it('has its full time once more after the machine was suspended, whoever looks first', async () => {
+  it('has its full time once more after the machine was suspended, whichever process looks first', async () => {
     const lease = await leaseOf([]);
     await clock.advance(50_000);
     clock.suspend(3_600_000);

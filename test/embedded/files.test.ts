@@ -349,7 +349,7 @@ describe('a place', () => {
 });
 
 describe('a store that is removed while it is in use', () => {
-  it('is over for whoever has it open, who is told, and does not hold on to what it held there', async () => {
+  it('is over for every process that has it open: each hears of it, and loses what it held there', async () => {
     const clock = new TestClock();
     const box = await open(await openEmbedded(directory, { clock }), { clock, maintenanceMs: 60_000 });
     const hold = await box.lock('db').acquire();

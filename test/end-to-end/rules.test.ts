@@ -20,7 +20,7 @@ async function transcript(script: string): Promise<string> {
 const lines = (...all: readonly string[]): string => `${all.join('\n')}\n`;
 
 describe('from a shell', () => {
-  it('a rule binds whoever takes the lock, and can be seen and removed', async () => {
+  it('a rule binds every holder, and can be seen and removed', async () => {
     const told = await transcript(`
       signalbox lock configure main --max-hold 10m --ttl 20s --on-stale alert
       signalbox lock acquire main --holder a --ttl 1h --max-hold 1h --metadata '{"ticket":"OPS-7"}' --json

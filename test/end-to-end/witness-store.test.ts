@@ -3,7 +3,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
-import { Scratch } from '../support/cli.ts';
+import type { WitnessEntry } from '../../src/core/index.ts';
+import { Scratch, start, type Started } from '../support/cli.ts';
 
 describe('the witness on the command line', () => {
   let on: Scratch;
@@ -65,5 +66,65 @@ describe('the witness on the command line', () => {
     expect(kept).toMatchObject({ mostEntries: 5, checkpointMs: 900_000 });
     const { findings } = await on.json<{ findings: { check: string }[] }>('doctor');
     expect(findings).toContainEqual(expect.objectContaining({ check: 'witness', verdict: 'ok' }));
+  });
+});
+
+describe('witness tail', () => {
+  let scratch: Scratch;
+  const started: Started[] = [];
+  const ending = (one: Started): Started => {
+    started.push(one);
+    return one;
+  };
+
+  beforeAll(() => {
+    scratch = new Scratch();
+  });
+  afterAll(async () => {
+    for (const { child, ended } of started) {
+      child.kill('SIGKILL');
+      await ended;
+    }
+    scratch.remove();
+  });
+
+  it('prints every entry once, also those that are written while it begins, from the store and through a server', async () => {
+    await using box = await open(`${scratch.store}?witness=on`, { maintains: false });
+    const server = ending(scratch.start('serve', '--port', '0', '--json'));
+    let said = '';
+    server.child.stdout?.on('data', (data: string) => (said += data));
+    await server.printed('"url"');
+    const { secret } = await box.tokens.create({ name: 'reader', role: 'viewer' });
+    const { url } = JSON.parse(said) as { url: string };
+    // The chains are read one after the other, so both are written while one of them is read.
+    const write = (what: string): Promise<unknown> =>
+      Promise.all(
+        ['early', 'late'].map((component) => box.witness.record({ component, event: `${component}:${what}` })),
+      );
+    for (let n = 0; n < 20; n++) await write('before');
+    const args = ['witness', 'tail', '-n', '100000', '--json', '--resource', 'component/*'];
+    const tails = [
+      ending(scratch.start(...args)),
+      ending(start(args, { env: { SIGNALBOX_URL: url, SIGNALBOX_SERVER_TOKEN: secret }, cwd: scratch.dir })),
+    ];
+    let haveBegun = false;
+    const begun = Promise.all(tails.map((tail) => tail.printed('"seq"'))).finally(() => (haveBegun = true));
+    while (!haveBegun) await write('meanwhile');
+    await begun;
+    await write('over');
+    for (const tail of tails) {
+      await tail.printed('early:over');
+      await tail.printed('late:over');
+      tail.child.kill('SIGINT');
+      const { stdout } = await tail.ended;
+      const entries = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as WitnessEntry);
+      for (const resource of ['component/early', 'component/late']) {
+        const seqs = entries.filter((entry) => entry.resource === resource).map(({ seq }) => seq);
+        expect(seqs).toEqual(seqs.map((_, at) => at + 1));
+      }
+    }
   });
 });

@@ -120,7 +120,7 @@ export const holdLaws: Laws = {
     return step.state.record.holds.find((held) => stale.includes(held.id) && !isStale(held, at))?.holder;
   },
 
-  'whoever is told that it holds does hold': ({ step }) => {
+  'a request that is granted does hold': ({ step }) => {
     const told = [step.outcome, ...step.answers.map(({ outcome }) => outcome)].filter(({ kind }) =>
       HAVING.includes(kind),
     );

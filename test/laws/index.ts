@@ -5,5 +5,6 @@ export { type Command, type Law, type Laws, type Past, type Seen } from './law.t
 export { type Moves, play } from './moves.ts';
 export { nextOf } from './order.ts';
 export { settingsBugs } from './planted-settings.ts';
+export { lawBrokenIn, sharedBugs } from './planted-shared.ts';
 export { semaphoreLaws, semaphoreRules } from './semaphore.ts';
 export { ANSWERED, BrokenLaw, CAN_BE_WRITTEN, COMES_TO_AN_END, NO_TRACE, type Suspect, Trial } from './trial.ts';

@@ -1,22 +1,10 @@
 /** Bugs about the rules that bind all holders, to be planted in either machine. */
-import type { Moment, Step } from '../../src/core/machine.ts';
-import type { Command, Outcome, Resource } from './law.ts';
-
-type Transition<State extends Resource, Asked extends Command> = (
-  state: State,
-  command: Asked,
-  at: Moment,
-) => Step<State, Outcome>;
-
-interface SettingsBug<State extends Resource, Asked extends Command> {
-  readonly bug: string;
-  readonly breaks: string;
-  readonly planted: Transition<State, Asked>;
-}
+import type { Command, Resource } from './law.ts';
+import type { PlantedBug, Transition } from './planted-shared.ts';
 
 export function settingsBugs<State extends Resource, Asked extends Command>(
   transition: Transition<State, Asked>,
-): readonly SettingsBug<State, Asked>[] {
+): readonly PlantedBug<State, Asked>[] {
   const withoutLimits = (state: State): State => {
     const { limits: _limits, ...record } = state.record;
     return { ...state, record } as State;

@@ -85,7 +85,7 @@ export const semaphoreLaws: Laws<Semaphore> = {
     return changed?.holder;
   },
 
-  'whoever is told that it has as much as it asked for does': ({ command, step }) => {
+  'a request that is granted has as much as it asked for': ({ command, step }) => {
     const { weight = 0 } = command;
     const has = step.outcome.hold?.weight ?? weight;
     return command.kind === 'acquire' && has < weight ? `${has} of ${weight}` : undefined;
@@ -119,7 +119,7 @@ export const semaphoreLaws: Laws<Semaphore> = {
     return is === expected ? undefined : `${was?.reason} became ${is?.reason}`;
   },
 
-  'whoever reclaims reclaims every stale hold': (seen) => {
+  'a request that reclaims takes every stale hold': (seen) => {
     const { at, step } = seen;
     if (isExhausted(seen)) return undefined;
     const reclaims = step.losses.some(({ why }) => why === 'reclaimed');

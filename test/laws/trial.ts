@@ -57,7 +57,7 @@ const ENOUGH = 2000;
 
 export const COMES_TO_AN_END = 'work that does not fit into one write comes to an end';
 export const CAN_BE_WRITTEN = 'what is decided on all there is can be written';
-export const NO_TRACE = 'whoever gives up leaves no trace';
+export const NO_TRACE = 'a request that is given up leaves no trace';
 export const ANSWERED = 'whoever waits long enough is answered';
 
 /** The commands by which a trial ends. */

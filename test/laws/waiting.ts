@@ -22,7 +22,7 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
       return forgotten?.holder;
     },
 
-    'whoever was answered waits no more, and is answered once': ({ before, step }) => {
+    'a request that was answered waits no more, and is answered once': ({ before, step }) => {
       const ids = step.answers.map(({ id }) => id);
       if (new Set(ids).size < ids.length) return 'answered twice';
       return ids.find((id) => isIn(id, step.state.waiting) || !isIn(id, before.waiting));
@@ -31,7 +31,7 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
     'a request that comes again changes nothing': (seen) =>
       isRepeated(seen) && seen.step.state !== seen.before ? seen.command.holder : undefined,
 
-    'whoever is told to wait, and nobody else, joins at the end': (seen) => {
+    'a request that is answered with queued, and no other, joins at the end': (seen) => {
       const { before, command, step } = seen;
       const known = step.state.waiting.filter(({ id }) => isIn(id, before.waiting));
       const inOrder = before.waiting.filter(({ id }) => isIn(id, known));
@@ -41,7 +41,7 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
       return joined.join() === told.join() ? undefined : `${joined.join()} joined, ${told.join()} was told so`;
     },
 
-    'whoever gives up leaves no trace': ({ command, step }) => {
+    'a request that is given up leaves no trace': ({ command, step }) => {
       if (command.kind !== 'cancel' && command.kind !== 'refuse') return undefined;
       const { record, waiting } = step.state;
       const isDelegated =
@@ -49,7 +49,7 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
       return isDelegated ? command.id : undefined;
     },
 
-    'whoever gives up takes nothing from another request of the same holder': ({ command, step, past }) => {
+    'a request that is given up takes nothing from another request of the same holder': ({ command, step, past }) => {
       if (command.kind !== 'cancel') return undefined;
       for (const hold of step.state.record.holds) {
         for (const [id, wish] of past.told.get(hold.id) ?? []) {

@@ -207,7 +207,7 @@ describe('what a person decided', () => {
   });
 
   it.each(['skip', 'rerun'] as const)(
-    'while a phase runs is refused at once: whoever says %s cannot mean what happens to the phase later',
+    'while a phase runs is refused at once: %s cannot mean what happens to the phase later',
     async (decision) => {
       const on = stage();
       const [driver, other] = await on.fleet.startAll('driver', 'other');

@@ -97,7 +97,7 @@ describe.each(inMemory)('a driver on $transport', ({ atOnce }) => {
       expect((await left(driving)).state).toBe('cancelled');
     });
 
-    it('and who dies before it has ended its command is replaced by the one who cancels', async () => {
+    it('and dies before it has ended its command is replaced by the process that cancels', async () => {
       const on = stage();
       const [driver, other] = await on.fleet.startAll('driver', 'other');
       on.does({ work: () => new Promise(() => undefined) });

@@ -127,7 +127,7 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
     await crew.expectOrder();
   });
 
-  it('while its function runs leaves it to a person, who is told', async () => {
+  it('while its function runs leaves it to a person, with a question', async () => {
     const crew = await crewOf(book(phase('work', { env: { HANGS: 'yes' }, holds: [{ lock: 'main' }] }), phase('next')));
     const { driver } = crew.drive();
     await until(() => crew.did.length === 1);
@@ -189,7 +189,7 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
     await crew.expectOrder();
   });
 
-  it('while another stands by is replaced by that one, by itself', async () => {
+  it('while another stands by is replaced by it, automatically', async () => {
     const crew = await crewOf(book(phase('work', { pre: [guard({ lockFree: 'gate' })] })));
     const gate = await crew.box.lock('gate').acquire();
     const { driver } = crew.drive();

@@ -313,7 +313,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
   });
 
   describe('13. the holder is not told; there are two leaders; a failed release forgets the claim', () => {
-    it('a holder whose lock is taken by force is told who took it and why, and there is one leader', async ({
+    it('a holder whose lock is taken by force learns who took it and why, and there is one leader', async ({
       onTestFinished,
     }) => {
       const processes = fleet(onTestFinished);

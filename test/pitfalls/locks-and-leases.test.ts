@@ -27,7 +27,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(held.isValid).toBe(true);
     });
 
-    it('a holder that cannot reach the store is told before anybody else gets the lock', async () => {
+    it('a holder that cannot reach the store learns of its loss before anyone else gets the lock', async () => {
       const fleet = new Fleet(atOnce);
       const [cut, next] = await fleet.startAll('cut', 'next');
       const hold = await cut!.box.lock('db').acquire();
@@ -85,7 +85,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(leader.isValid).toBe(true);
     });
 
-    it('a waiter is told that it lost its place, and may ask again under a new session', async () => {
+    it('a waiter learns that it lost its place, and may ask again under a new session', async () => {
       const fleet = new Fleet(atOnce);
       const [holder, cut] = await fleet.startAll('holder', 'cut');
       const hold = await holder!.box.lock('leader').acquire();
@@ -165,7 +165,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
   });
 
   describe('6. a failed or cancelled wait leaves its claim behind and blocks the queue', () => {
-    it('whoever waits behind one that was aborted is next', async () => {
+    it('the waiter behind one that was aborted is next', async () => {
       const fleet = new Fleet(atOnce);
       const [holder, quitter, patient] = await fleet.startAll('holder', 'quitter', 'patient');
       const hold = await holder!.box.lock('db').acquire();
@@ -184,7 +184,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await waiting).isValid).toBe(true);
     });
 
-    it('whoever waits behind one that timed out is next', async () => {
+    it('the waiter behind one that timed out is next', async () => {
       const fleet = new Fleet(atOnce);
       const [holder, hasty, patient] = await fleet.startAll('holder', 'hasty', 'patient');
       const hold = await holder!.box.lock('db').acquire();
@@ -406,7 +406,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(lossOf(hold.signal)).toMatchObject({ why: 'disconnected', resource: 'lock/db', code: 'hold-lost' });
     });
 
-    it('a hold is told although the store never answers a renewal', async () => {
+    it('a hold learns of its loss although the store never answers a renewal', async () => {
       const fleet = new Fleet(atOnce);
       const { box, link } = await fleet.start('cut');
       const hold = await box.lock('db').acquire();
@@ -479,7 +479,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
   });
 
   describe('13. the holder is not told; there are two leaders; a failed release forgets the claim', () => {
-    it('a holder whose lock is taken by force is told who took it and why, and there is one leader', async () => {
+    it('a holder whose lock is taken by force learns who took it and why, and there is one leader', async () => {
       const fleet = new Fleet(atOnce);
       const [old, admin] = await fleet.startAll('old', 'admin');
       const hold = await old!.box.lock('leader').acquire({ holder: 'worker:old' });
@@ -619,7 +619,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
   });
 
   describe('20. a slow worker is not a dead one', () => {
-    it('a lock that must not change hands without a person stays with its stale holder, and a person is told once', async () => {
+    it('a lock that must not change hands without a person stays with its stale holder, and one event reports it', async () => {
       const fleet = new Fleet(atOnce);
       const [slow, next] = await fleet.startAll('slow', 'next');
       const told: string[] = [];

@@ -128,7 +128,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(await box.lock('a').isFree()).toBe(true);
     });
 
-    it('breaking a lock is not repeated on whoever holds it now: the administrator is told that it is done', async () => {
+    it('breaking a lock is not repeated on the next holder: the administrator learns that it is done', async () => {
       const fleet = new Fleet(atOnce);
       const [admin, stuck, next] = await fleet.startAll('admin', 'stuck', 'next');
       await stuck!.box.lock('db').acquire();

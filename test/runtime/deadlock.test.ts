@@ -89,7 +89,7 @@ describe.each(transports)('a deadlock on $transport', ({ atOnce }) => {
     expect(reading.isValid).toBe(true);
   });
 
-  it('is no deadlock while somebody in it can still go on', async () => {
+  it('is no deadlock while a holder in it can still go on', async () => {
     const [one, other] = await boxes('one', 'other');
     await one!.lock('a').acquire({ holder: 'anna' });
     const b = await other!.lock('b').acquire({ holder: 'bert' });

@@ -104,7 +104,7 @@ describe.each(transports)('events on $transport', ({ atOnce }) => {
     expect(slow).toEqual(['lock:acquired', 'lock:released']);
   });
 
-  it('that are too many for a slow handler are told as a resync, never silently lost', async () => {
+  it('that are too many for a slow handler become a resync, and are never silently lost', async () => {
     const fleet = new Fleet(atOnce);
     const { box } = await fleet.start('process');
     const told: SignalboxEvent[] = [];
@@ -125,7 +125,7 @@ describe.each(transports)('events on $transport', ({ atOnce }) => {
     expect(told.length).toBeLessThan(LONGEST_QUEUE);
   });
 
-  it('that history has forgotten are told as a resync, whatever the pattern, and later ones come again', async () => {
+  it('that history has forgotten become a resync, whatever the pattern, and later ones come again', async () => {
     const fleet = new Fleet(atOnce);
     const [one, other] = await fleet.startAll('one', 'other');
     const told: string[] = [];
@@ -212,7 +212,7 @@ describe.each(transports)('events on $transport', ({ atOnce }) => {
       expect(told).toEqual([]);
     });
 
-    it('that are too many for who iterates are told as a resync', async () => {
+    it('that are too many for an iterator become a resync', async () => {
       const fleet = new Fleet(atOnce);
       const { box } = await fleet.start('process');
       const stop = new AbortController();

@@ -397,7 +397,7 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
 });
 
 describe.each(transports)('a lock whose holder died, on $transport', ({ atOnce }) => {
-  it('is freed for whoever waits for it to be free, as soon as the holder is known to be gone', async () => {
+  it('is freed for a guard that waits for it, as soon as the holder is known to be gone', async () => {
     const fleet = new Fleet(atOnce);
     const [dead, waiter] = await fleet.startAll('dead', 'waiter');
     await dead!.box.lock('x').acquire({ holder: 'worker:1' });

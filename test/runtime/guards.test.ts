@@ -166,7 +166,7 @@ describe('an input that cannot be looked at', () => {
     },
   );
 
-  it('is told for each kind of adapter, and the others still answer', async () => {
+  it('is reported for each kind of adapter, and the others still answer', async () => {
     const { box, world } = await furnished();
     for (const one of [world.git, world.files, world.commands, world.sessions, world.issues])
       one.failWith('out of order');

@@ -249,7 +249,7 @@ describe.each(transports)('a lock on $transport', ({ atOnce }) => {
   });
 
   describe('with priorities', () => {
-    it('goes to the highest first, and among equals to the one who came first', async () => {
+    it('goes to the highest first, and among equals to the request that came first', async () => {
       const { lock } = await alone();
       const hold = await lock.acquire();
       const order: string[] = [];

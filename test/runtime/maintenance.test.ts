@@ -129,7 +129,7 @@ describe.each(transports)('maintenance on $transport', ({ atOnce }) => {
       }
     });
 
-    it('no lock whose last token somebody alive could fall below', async () => {
+    it('no lock whose last token a living holder could fall below', async () => {
       const fleet = new Fleet(atOnce);
       const [sleepy, busy] = await fleet.startAll('sleepy', 'busy');
       // The sleepy one hears nothing of what goes on, so it knows only the revision it began at.

@@ -303,7 +303,7 @@ describe.each(transports)('a store that cannot be reached, on $transport', ({ at
     });
   });
 
-  it('but comes back in time is not noticed by whoever asked', async () => {
+  it('but comes back in time is not noticed by the caller', async () => {
     const fleet = new Fleet(atOnce);
     const [cut] = await fleet.startAll('cut');
     cut!.link.cutOff('refusing');
@@ -315,7 +315,7 @@ describe.each(transports)('a store that cannot be reached, on $transport', ({ at
     expect((await acquiring).isValid).toBe(true);
   });
 
-  it('is told after the time that was set', async () => {
+  it('is reported after the time that was set', async () => {
     const fleet = new Fleet(atOnce);
     const { box, link } = await fleet.start('cut', { requestTimeoutMs: 500 });
     await box.semaphore('unused').tryAcquire();

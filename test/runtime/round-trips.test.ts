@@ -22,7 +22,7 @@ describe.each([
     expect(await asked(one!, async () => (await lock.acquire()).release())).toEqual(['transaction', 'transaction']);
   });
 
-  it('whoever has to wait asks once, and then nothing until it is granted', async () => {
+  it('a request that has to wait is sent once, and sends nothing more until it is granted', async () => {
     const [one, other] = await new Fleet(atOnce).startAll('one', 'other');
     const hold = await one!.box.lock('main').acquire();
     const waiting: Promise<unknown>[] = [];
@@ -31,7 +31,7 @@ describe.each([
     await Promise.all(waiting);
   });
 
-  it('a handoff is one transaction of the one who releases, however often it was handed on before', async () => {
+  it('a handoff is one transaction of the process that releases, however often it was handed on before', async () => {
     const processes = await new Fleet(atOnce).startAll('one', 'other', 'third');
     const locks = processes.map(({ box }) => box.lock('main'));
     let hold = await locks[0]!.acquire();

@@ -137,7 +137,7 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
       expect(await slots.canAcquire(weight)).toBe(false);
     });
 
-    it('of the dead are told as stale, and given to the next', async () => {
+    it('of the dead are reported as stale, and given to the next', async () => {
       const fleet = new Fleet(atOnce);
       const [dead, next] = await fleet.startAll('dead', 'next');
       await dead!.box.semaphore('pool', { capacity: 2 }).acquire({ weight: 2, holder: 'dead' });

@@ -119,7 +119,7 @@ describe('the state of a store', () => {
     expect((await busy.survey()).locks).toEqual([]);
   });
 
-  it('comes back with holds that whoever knows holder and token renews and releases', async () => {
+  it('comes back with holds that any process with holder and token renews and releases', async () => {
     const fleet = new Fleet(true);
     const box = await newBox(fleet);
     const { token } = await box.lock('main').acquire({ holder: 'worker:1' });
@@ -243,7 +243,7 @@ describe('the state of a store', () => {
     expect(await box.lock('main').isFree()).toBe(true);
   });
 
-  it('tells whoever follows the events of the holds that came back', async () => {
+  it('publishes events of the holds that came back', async () => {
     const source = await newBox();
     await source.lock('main').acquire({ holder: 'worker:1' });
     await source.saveState(dir);

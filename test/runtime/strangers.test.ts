@@ -18,7 +18,7 @@ describe.each(transports)('a process that has just come, on $transport', ({ atOn
     expect(await releaser.box.lock('deploy').isFree()).toBe(true);
   });
 
-  it('breaks a lock, and the old holder is told before the next one gets it', async () => {
+  it('breaks a lock, and the old holder learns of it before the next one gets it', async () => {
     const fleet = new Fleet(atOnce);
     const old = await fleet.start('old');
     const hold = await old.box.lock('main').acquire();
@@ -30,7 +30,7 @@ describe.each(transports)('a process that has just come, on $transport', ({ atOn
     expect(hold.lost?.reason).toBe('stuck');
   });
 
-  it('releases by token what another one holds, and that one is told', async () => {
+  it('releases by token what another process holds, and that process learns of it', async () => {
     const fleet = new Fleet(atOnce);
     const owner = await fleet.start('owner');
     const hold = await owner.box.lock('main').acquire({ holder: 'worker:1' });
@@ -40,7 +40,7 @@ describe.each(transports)('a process that has just come, on $transport', ({ atOn
     expect(hold.isValid).toBe(false);
   });
 
-  it('wakes whoever waits for slots that it adds', async () => {
+  it('wakes a request that waits for slots that it adds', async () => {
     const fleet = new Fleet(atOnce);
     const user = await fleet.start('user');
     const slots = user.box.semaphore('slots', { capacity: 1 });

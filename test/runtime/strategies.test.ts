@@ -31,7 +31,7 @@ describe.each(transports)('conflicts on $transport', ({ atOnce }) => {
       expect(attempt).toMatchObject({ kind: 'reclaimed', from: [{ holder: 'dead', token }], hold: { holder: 'next' } });
     });
 
-    it('is told as reclaimed, then as acquired', async () => {
+    it('is reported as reclaimed, then as acquired', async () => {
       const { next } = await stale('reclaim');
       const told: string[] = [];
       await next.box.on('lock:*', ({ type, holder }) => void told.push(`${type} ${holder}`));
@@ -115,7 +115,7 @@ describe.each(transports)('conflicts on $transport', ({ atOnce }) => {
   });
 
   describe('"force"', () => {
-    it('takes from the living, past everyone who waits, and the old holder is told who and why', async () => {
+    it('takes from the living, past all waiters, and the old holder learns who and why', async () => {
       const fleet = new Fleet(atOnce);
       const [one, other, admin] = await fleet.startAll('one', 'other', 'admin');
       const hold = await one!.box.lock('db').acquire({ holder: 'one' });
@@ -279,7 +279,7 @@ describe.each(transports)('conflicts on $transport', ({ atOnce }) => {
       expect((await waiting).isValid).toBe(true);
     });
 
-    it('is told to a holder that overslept it as reclaimed, by whom', async () => {
+    it('reaches a holder that overslept it as reclaimed, with the name of the next', async () => {
       const fleet = new Fleet(atOnce);
       const slow = await fleet.start('slow', { sessionTtlMs: 600_000 });
       const [next] = await fleet.startAll('next');

@@ -168,7 +168,7 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect(await other!.box.lock('else').tryAcquire()).toMatchObject({ kind: 'reclaimed' });
   });
 
-  it('claimed by a script outlives the process, is renewed and ended by whoever knows its token', async () => {
+  it('claimed by a script outlives the process, and any process with its token renews and ends it', async () => {
     const fleet = new Fleet(atOnce);
     const [script, later] = await fleet.startAll('script', 'later');
     await script!.box.tasks.publish('a', { x: 1 });
@@ -206,11 +206,11 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
   });
 });
 
-describe.each(transports)('whoever subscribes to tasks on $transport', ({ atOnce }) => {
+describe.each(transports)('a subscriber to tasks on $transport', ({ atOnce }) => {
   const told = (notices: readonly TaskNotice[]): string[] =>
     notices.map((notice) => (notice.why === 'resync' ? 'resync' : `${notice.why} ${notice.task.id}`));
 
-  it('is told of every task in order, and again when it is pending again', async () => {
+  it('hears of every task in order, and again when it is pending again', async () => {
     const fleet = new Fleet(atOnce);
     const [publisher, subscriber] = await fleet.startAll('publisher', 'subscriber');
     const { tasks } = publisher!.box;
@@ -249,7 +249,7 @@ describe.each(transports)('whoever subscribes to tasks on $transport', ({ atOnce
     expect(told(notices)).toEqual(expected);
   });
 
-  it('is told when history was forgotten, and shown the difference', async () => {
+  it('learns when history was forgotten, and gets the difference', async () => {
     const fleet = new Fleet(atOnce);
     const [publisher, subscriber] = await fleet.startAll('publisher', 'subscriber');
     const { tasks } = publisher!.box;
@@ -273,7 +273,7 @@ describe.each(transports)('whoever subscribes to tasks on $transport', ({ atOnce
     expect(['old', 'b']).toContain((await waiting).id);
   });
 
-  it('that is slow delays nobody else, and is told what is pending if it falls too far behind', async () => {
+  it('that is slow delays nobody else, and gets what is pending if it falls too far behind', async () => {
     const fleet = new Fleet(atOnce);
     const { box } = await fleet.start('process');
     const slow: string[] = [];

@@ -48,7 +48,7 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect((await box.tasks.show('a'))?.data).toBe(1);
   });
 
-  it('goes to one of many claimers; the others are told who has it, and write nothing', async () => {
+  it('goes to one of many claimers; the others learn who has it, and write nothing', async () => {
     const fleet = new Fleet(atOnce);
     const processes = await fleet.startAll(...Array.from({ length: 10 }, (_, n) => `p${n}_`));
     await processes[0]!.box.tasks.publish('a', null);
@@ -307,7 +307,7 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect(await claim.complete()).toEqual({ kind: 'completed' });
   });
 
-  it('whose owner died is written down as pending by whoever looks after it, once', async () => {
+  it('whose owner died is written down as pending once, by one of the processes that follow it', async () => {
     const fleet = new Fleet(atOnce);
     const [dying, ...others] = await fleet.startAll('dying', 'one', 'two', 'three');
     const told: SignalboxEvent[] = [];

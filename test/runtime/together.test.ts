@@ -134,7 +134,7 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     });
   });
 
-  it('are told as lost as soon as one of them is', async () => {
+  it('are lost as soon as one of them is', async () => {
     const { here, there } = await two();
     const set = await here.acquireAll([{ lock: 'a' }, { lock: 'b' }]);
     const { signal } = set;
@@ -168,7 +168,7 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     expect((await set).isValid).toBe(true);
   });
 
-  it('do not deadlock with somebody who takes them one by one in another order', async () => {
+  it('do not deadlock with a process that takes them one by one in another order', async () => {
     const { here, there } = await two();
     const z = await here.lock('z').acquire({ holder: 'nested' });
     const set = there.acquireAll([{ lock: 'a' }, { lock: 'z' }], { holder: 'set' });

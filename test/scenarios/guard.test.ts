@@ -31,7 +31,7 @@ describe('a condition on the store', () => {
     ~ asks for lock:main; woken by lock:released, lock:reclaimed, lock:forced
   `;
 
-  story('lockHeld: a lock that somebody holds', aCondition)`
+  story('lockHeld: a lock that is held', aCondition)`
     > {"lockHeld":"main"}
     = needsInput: lock:main
     ~ asks for lock:main; woken by lock:acquired
@@ -782,7 +782,7 @@ describe('the opposite of a condition', () => {
     ~ asks for lock:maybe; woken by lock:acquired
   `;
 
-  story('never passes for want of an answer, however deep it is buried', aCondition)`
+  story('never passes because an answer is missing, however deep it is buried', aCondition)`
     > {"not":{"not":{"lockFree":"maybe"}}}
     = needsInput: lock:maybe
     ~ asks for lock:maybe; woken by lock:released, lock:reclaimed, lock:forced

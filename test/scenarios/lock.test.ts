@@ -47,7 +47,7 @@ describe('asking for a lock', () => {
     ~ ci-2 #2
   `;
 
-  story('a refused try is told who has it, since when and why, and changes nothing', aLock)`
+  story('a refused try learns who has it, since when and why, and changes nothing', aLock)`
     > 5s pass
     ~ free
 
@@ -65,7 +65,7 @@ describe('asking for a lock', () => {
     ~ nothing changes
   `;
 
-  story('whoever waits is told its place', aLock)`
+  story('a waiter learns its place', aLock)`
     > ci-1 acquires
     = acquired #1
     ! lock:acquired ci-1 #1
@@ -84,7 +84,7 @@ describe('asking for a lock', () => {
 });
 
 describe('letting go of a lock', () => {
-  story('a released lock goes, in the same step, to the one who waited longest', aLock)`
+  story('a released lock goes, in the same step, to the request that waited longest', aLock)`
     > ci-1 acquires
     = acquired #1
     ! lock:acquired ci-1 #1
@@ -419,7 +419,7 @@ describe('keeping a lock', () => {
     ~ nothing changes
   `;
 
-  story('maintenance gives a stale lock to the one who waits', aLock)`
+  story('maintenance gives a stale lock to the waiter', aLock)`
     > ci-1 acquires
     = acquired #1
     ! lock:acquired ci-1 #1
@@ -497,7 +497,7 @@ describe('stale locks and those who wait for them', () => {
     ~ b #2, then c (9)
   `;
 
-  story('the queue moves on as soon as somebody looks', aLock)`
+  story('the queue moves on as soon as a process looks', aLock)`
     > a acquires
     = acquired #1
     ! lock:acquired a #1
@@ -811,7 +811,7 @@ describe('taking a lock by force', () => {
     ~ shared by admin #2, r-1 #3, admin-2 #4
   `;
 
-  story('whoever waited to upgrade what force took is told at once that it is lost', aLock)`
+  story('a request to upgrade what force took learns at once that it is lost', aLock)`
     > r-1 acquires shared
     = acquired #1
     ! lock:acquired r-1 #1
@@ -1098,7 +1098,7 @@ describe('readers and writers', () => {
     ~ r-2 #3
   `;
 
-  story('whoever leaves takes its wish to upgrade along', aLock)`
+  story('a holder that leaves takes its wish to upgrade along', aLock)`
     > r-1 acquires shared
     = acquired #1
     ! lock:acquired r-1 #1
@@ -1422,7 +1422,7 @@ describe('the queue', () => {
     ~ b9 #11
   `;
 
-  story('whoever gives up leaves no trace', aLock)`
+  story('a request that is given up leaves no trace', aLock)`
     > a acquires
     = acquired #1
     ! lock:acquired a #1
@@ -1548,7 +1548,7 @@ describe('the queue', () => {
     ~ w #5
   `;
 
-  story('whoever asks again, because the answer got lost, is told what became of it', aLock)`
+  story('a request that is sent again, because the answer got lost, gets the first answer', aLock)`
     > a acquires
     = acquired #1
     ! lock:acquired a #1
@@ -1637,7 +1637,7 @@ describe('the queue', () => {
     ~ b #3
   `;
 
-  story('the victim of a deadlock is told the whole cycle, and the others move on', aLock)`
+  story('the victim of a deadlock gets the whole cycle, and the others move on', aLock)`
     > a acquires shared
     = acquired #1
     ! lock:acquired a #1

@@ -952,7 +952,7 @@ describe('what a phase holds', () => {
     ~ running by w1 #1 during merge | merge running
   `;
 
-  story('is asked for anew by whoever takes over while it is waited for', aPipeline(merge))`
+  story('is asked for again by a driver that takes over while it is waited for', aPipeline(merge))`
     > ann starts it, and w1 drives it, while lock main is free
     = ok; look at the guards before merge
     ! pipeline:started ann, release
@@ -2309,7 +2309,7 @@ describe('a pipeline that is cancelled', () => {
   `;
 
   story(
-    'while the command of a driver runs that has died ends when somebody takes over',
+    'while the command of a driver runs that has died ends when another driver takes over',
     aPipeline({ name: 'build', idempotent: true }),
   )`
     > ann starts it, and w1 drives it

@@ -152,7 +152,7 @@ describe('asking for slots', () => {
     ~ [c#3 b#2 c#3]
   `;
 
-  story('no room: a try is told how many are free and who has the others, and changes nothing', aSemaphore(3))`
+  story('no room: a try learns how many are free and who has the others, and changes nothing', aSemaphore(3))`
     > a acquires 2, because "building"
     = acquired #1, slots 0 1
     ! semaphore:acquired a #1 ×2
@@ -196,7 +196,7 @@ describe('asking for slots', () => {
     ~ nothing changes
   `;
 
-  story('a holder that cannot grow keeps what it had and is told no', aSemaphore(3))`
+  story('a holder that cannot grow keeps what it had and is refused', aSemaphore(3))`
     > a acquires 2
     = acquired #1, slots 0 1
     ! semaphore:acquired a #1 ×2
@@ -299,7 +299,7 @@ describe('asking for slots', () => {
     ~ nothing changes
   `;
 
-  story('two callers that name different capacities are told so', aSemaphore(4))`
+  story('two callers that name different capacities are refused with both', aSemaphore(4))`
     > a tries 1 of 4
     = acquired #1, slot 0
     ! semaphore:acquired a #1 ×1
@@ -421,7 +421,7 @@ describe('letting go of slots', () => {
     ~ [. .]
   `;
 
-  story('a slot number stays with its holder, whoever comes and goes', aSemaphore(4))`
+  story('a slot number stays with its holder, whatever other holders do', aSemaphore(4))`
     > a acquires 1
     = acquired #1, slot 0
     ! semaphore:acquired a #1 ×1
@@ -1112,7 +1112,7 @@ describe('the queue', () => {
     ~ [c#2 .]
   `;
 
-  story('whoever gives up leaves no trace, and those behind move on', aSemaphore(2))`
+  story('a request that is given up leaves no trace, and the waiters behind it move on', aSemaphore(2))`
     > a acquires 1
     = acquired #1, slot 0
     ! semaphore:acquired a #1 ×1
@@ -1199,7 +1199,7 @@ describe('the queue', () => {
     ~ nothing changes
   `;
 
-  story('whoever asks again, because the answer got lost, is told what became of it', aSemaphore(2))`
+  story('a request that is sent again, because the answer got lost, gets the first answer', aSemaphore(2))`
     > a acquires 1
     = acquired #1, slot 0
     ! semaphore:acquired a #1 ×1
@@ -1262,7 +1262,7 @@ describe('the queue', () => {
     ~ [b#2 b#2]
   `;
 
-  story('the victim of a deadlock is told the whole cycle, and the others move on', aSemaphore(2))`
+  story('the victim of a deadlock gets the whole cycle, and the others move on', aSemaphore(2))`
     > a acquires 1
     = acquired #1, slot 0
     ! semaphore:acquired a #1 ×1
@@ -1404,7 +1404,7 @@ describe('changing the capacity', () => {
     ~ nothing changes
   `;
 
-  story('who waits for more than there will ever be is told so at once', aSemaphore(4))`
+  story('a request for more than there will ever be is refused at once', aSemaphore(4))`
     > a acquires 1
     = acquired #1, slot 0
     ! semaphore:acquired a #1 ×1

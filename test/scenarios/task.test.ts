@@ -161,7 +161,7 @@ describe('a task that is not completed', () => {
     ~ failed by w2 #2, tried 2 times
   `;
 
-  story('whose worker died is pending at once, and told of by whoever finds it', aTask)`
+  story('whose worker died is pending at once, and reported by the process that finds it', aTask)`
     > ci publishes
     = published
     ~ pending

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { serverToken } from '../../src/cli/remote/token.ts';
+import { serverToken } from '../../src/runtime/location/server-token.ts';
 import { ensureLocalToken } from '../../src/runtime/location/local-token.ts';
 import { storeUrl } from '../../src/runtime/location/location.ts';
 import { NOBODY, startAs, whyNoOthers } from '../support/users.ts';

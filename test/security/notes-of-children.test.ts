@@ -190,7 +190,7 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
     },
   );
 
-  it('that names a process of another user ends nothing: its owner is told, and the run gives up in time', () => {
+  it('that names a process of another user ends nothing: the run names the owner, and gives up in time', () => {
     const { code, stdout, stderr } = told['theirs'] as Told;
     expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
     expect(stderr).toMatch(

@@ -156,7 +156,7 @@ describe.skipIf(why !== undefined)(`between two users${why === undefined ? '' : 
     await store.close();
   });
 
-  it('the one is told whose it is, and what to do', async () => {
+  it('the user learns whose it is, and what to do', async () => {
     await (await openEmbedded(directory)).close();
     const { code, stderr } = await asNobody('who', '--store', `file:${directory}`);
     expect(code).not.toBe(0);

@@ -150,7 +150,7 @@ describe.skipIf(why !== undefined)(`between users${why === undefined ? '' : ` (s
     expect((await held.ended).code).toBe(0);
   });
 
-  it('a member has to say share=group, and is told so; who is not in the group is refused either way', async () => {
+  it('a member has to say share=group, and learns that; a user outside the group is refused either way', async () => {
     await annaShares();
     const unsaid = await ended(BERT, 'who', ...plain());
     expect(unsaid.code).not.toBe(0);

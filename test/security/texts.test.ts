@@ -51,7 +51,7 @@ describe('a hostile text in a store', () => {
     ['task', 'show', 't'],
     ['guard', 'check', '-e', '{"lockFree":"a"}'],
     ['doctor'],
-  ])('does nothing to the terminal of whoever looks: %s %s %s', async (...args) => {
+  ])('does nothing to the terminal of a reader: %s %s %s', async (...args) => {
     const [told, json] = await Promise.all([
       scratch.run(...args),
       args[0] === 'run' ? undefined : scratch.run(...args, '--json'),

@@ -85,6 +85,42 @@ describe('a client that left before it was answered', () => {
   });
 });
 
+describe('a request', () => {
+  it.each([
+    ['GET', '/v1/who', undefined, 503],
+    ['GET', '/v1/witness/verify', undefined, 503],
+    ['GET', '/v1/board', undefined, 503],
+    ['POST', '/v1/witness/checkpoints', {}, 504],
+    ['POST', '/v1/tasks', { id: 'slow' }, 504],
+  ] as const)('that takes too long is answered all the same: %s %s', async (method, path, body, status) => {
+    const { box } = server;
+    const never = (): Promise<never> => new Promise(() => undefined);
+    vi.spyOn(box, 'health').mockImplementation(never);
+    vi.spyOn(box, 'survey').mockImplementation(never);
+    vi.spyOn(box.witness, 'isOn').mockImplementation(never);
+    vi.spyOn(box.witness, 'verify').mockImplementation(never);
+    vi.spyOn(box.tasks, 'publish').mockImplementation(never);
+    const answer = server.ask(method, path, body);
+    await clock.advance(61_000);
+    await clock.advance(10_000);
+    expect([(await answer).status, path]).toEqual([status, path]);
+    vi.restoreAllMocks();
+  });
+
+  it.each(['revoked', 'expired'])('that waits ends when its token is %s, and leaves nothing behind', async (how) => {
+    const token = await server.token('worker', how === 'expired' ? { ttlMs: 20_000 } : {});
+    await server.post('/v1/locks/main/acquire', { holder: 'a', ttlMs: 3_600_000 });
+    const waiting = server.post('/v1/locks/main/acquire', { holder: 'b', waitMs: 45_000 }, { token });
+    await expect.poll(async () => (await server.get('/v1/locks/main')).body.waiting).toHaveLength(1);
+    if (how === 'expired') await clock.advance(20_000);
+    else await server.box.tokens.revoke((await server.box.tokens.list())[0]?.id ?? '');
+    await clock.advance(5_000);
+    expect(await waiting).toMatchObject({ status: 401, body: { code: 'unauthenticated' } });
+    await clock.advance(70_000);
+    expect((await server.get('/v1/locks/main')).body.waiting).toEqual([]);
+  });
+});
+
 describe('an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'once' };
 

@@ -84,15 +84,60 @@ describe('GET /metrics', () => {
     expect([of('stale_reclaims_total'), of('acquire_seconds_sum'), of('acquire_seconds_count')]).toEqual([1, 2, 4]);
   });
 
-  it('prints exactly the metrics that docs/metrics.md lists, and each that the Grafana dashboard asks for', async () => {
+  /** By name: the type that the server prints, and the labels of its samples. */
+  async function printed(): Promise<Map<string, { type: string; labels: string[] }>> {
     const { body } = await server.get('/metrics');
-    const printed = [...(body as string).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
-    const named = (file: string): string[] => [
-      ...new Set(readFileSync(join(root, file), 'utf8').match(/\bsignalbox_[a-z_]+/g)),
-    ];
-    expect(named('docs/metrics.md').sort()).toEqual([...printed].sort());
-    const asked = named('examples/grafana-dashboard.json').map((name) => name.replace(/_bucket$/, ''));
-    expect(asked.filter((name) => !printed.includes(name))).toEqual([]);
-    expect(asked.length).toBeGreaterThan(10);
+    const blocks = (body as string).split('# HELP ').slice(1);
+    return new Map(
+      blocks.map((block) => {
+        const [, name = '', type = ''] = /^# TYPE (\S+) (\S+)$/m.exec(block) ?? [];
+        const samples = block.split('\n').filter((line) => line.startsWith('signalbox_') && line.includes('{'));
+        const labels = samples.flatMap((line) => [...line.matchAll(/(\w+)="/g)].map(([, label = '']) => label));
+        return [name, { type, labels: [...new Set(labels)].filter((label) => label !== 'le').sort() }];
+      }),
+    );
+  }
+
+  it('prints exactly the metrics that docs/metrics.md lists, each of that type and with those labels', async () => {
+    const rows = readFileSync(join(root, 'docs/metrics.md'), 'utf8').matchAll(
+      /^\| `(signalbox_\w+)` \| (\w+) \|([^|]*)\|/gm,
+    );
+    const listed = [...rows].map(([, name = '', type = '', labels = '']) => {
+      const named = [...labels.matchAll(/`(\w+)`/g)].map(([, label = '']) => label);
+      return [name, { type, labels: named.sort() }] as const;
+    });
+    expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(await printed()));
+  });
+
+  it('names units and counters as Prometheus does', async () => {
+    for (const [name, { type }] of await printed()) {
+      expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
+      expect([name, name.endsWith('_seconds')]).toEqual([name, type === 'histogram' || type === 'summary']);
+    }
+  });
+
+  it('has what the Grafana dashboard asks for: rates of counters, quantiles of histograms, labels that there are', async () => {
+    const all = await printed();
+    const { panels } = JSON.parse(readFileSync(join(root, 'examples/grafana-dashboard.json'), 'utf8')) as {
+      panels: { title: string; fieldConfig: { defaults: { unit: string } }; targets: { expr: string }[] }[];
+    };
+    const UNITS: Readonly<Record<string, string>> = { counter: 'ops', histogram: 's', gauge: 'short' };
+    const asked = panels.flatMap(({ title, fieldConfig, targets }) =>
+      targets.map(({ expr }) => ({ title, expr, unit: fieldConfig.defaults.unit })),
+    );
+    expect(asked.length).toBeGreaterThan(25);
+    for (const { title, expr, unit } of asked) {
+      const named = expr.match(/signalbox_\w+/)?.[0] ?? '';
+      const name = named.replace(/_bucket$/, '');
+      const { type = 'unknown', labels = [] } = all.get(name) ?? {};
+      expect({ title, name, unit }).toEqual({ title, name, unit: UNITS[type] });
+      expect({ expr, isRate: expr.includes('rate(') }).toEqual({ expr, isRate: type !== 'gauge' });
+      expect({ expr, isBucket: named !== name }).toEqual({ expr, isBucket: type === 'histogram' });
+      const used = [
+        ...(/by \(([^)]*)\)/.exec(expr)?.[1]?.split(', ') ?? []),
+        ...[...expr.matchAll(/[{,](\w+)=/g)].map(([, label = '']) => label),
+      ];
+      expect([...labels, 'le'], expr).toEqual(expect.arrayContaining(used));
+    }
   });
 });

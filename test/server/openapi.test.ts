@@ -3,31 +3,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OPERATIONS } from '../../src/server/index.ts';
+import { codesOf, type Described, misfit, type Schema } from '../support/described.ts';
 import { TestServer } from '../support/server.ts';
-
-interface Schema {
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly Schema[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean | Schema;
-  readonly items?: Schema;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly maxItems?: number;
-  readonly minItems?: number;
-  readonly pattern?: string;
-}
-
-interface Described {
-  readonly operationId: string;
-  readonly parameters?: readonly { name: string; in: string; required: boolean; schema: Schema }[];
-  readonly requestBody?: { content: { 'application/json': { schema: Schema } } };
-  readonly responses: Readonly<Record<string, { content: Readonly<Record<string, { schema: Schema }>> }>>;
-}
 
 const name = fc.oneof(
   fc.constantFrom('a', 'b', 'main', 'a/b', '100%', 'x y'),
@@ -43,6 +20,7 @@ function fitting(schema: Schema, field = ''): fc.Arbitrary<unknown> {
   if (field === 'waitMs') return fc.constant(0);
   switch (String(schema.type)) {
     case 'string':
+      if (schema.format === 'date-time') return fc.constant('2026-01-02T03:04:05.678Z');
       return schema.pattern === '^[0-9a-f]{16}$' ? fc.constant('0123456789abcdef') : name;
     case 'integer':
     case 'number': {
@@ -69,35 +47,6 @@ function fittingObject({ properties = {}, required = [] }: Schema, field: string
   return fc.record(fields, { requiredKeys: [...required] });
 }
 
-/** What is wrong with a value, by the schema; undefined if nothing is. */
-function misfit(schema: Schema, value: unknown, where = 'it'): string | undefined {
-  if (schema.const !== undefined) return value === schema.const ? undefined : `${where} is not ${String(schema.const)}`;
-  if (schema.enum !== undefined) return schema.enum.includes(value) ? undefined : `${where} is none of the words`;
-  if (schema.anyOf !== undefined) {
-    return schema.anyOf.some((one) => misfit(one, value) === undefined) ? undefined : `${where} fits none`;
-  }
-  if (schema.type === undefined) return undefined;
-  const kind = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-  const fits = [schema.type].flat().some((type) => type === kind || (type === 'integer' && Number.isInteger(value)));
-  if (!fits) return `${where} is of the type ${kind}, not ${String(schema.type)}`;
-  if (Array.isArray(value)) {
-    return value
-      .map((one, at) => misfit(schema.items ?? {}, one, `${where}[${at}]`))
-      .find((found) => found !== undefined);
-  }
-  if (kind !== 'object') return undefined;
-  const fields = value as Record<string, unknown>;
-  const lacking = (schema.required ?? []).find((key) => !(key in fields));
-  if (lacking !== undefined) return `${where}.${lacking} is missing`;
-  for (const [key, one] of Object.entries(fields)) {
-    const of = schema.properties?.[key];
-    if (of === undefined && schema.additionalProperties === false) return `${where}.${key} is not described`;
-    const found = of === undefined ? undefined : misfit(of, one, `${where}.${key}`);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
 let server: TestServer;
 const described: { path: string; method: string; of: Described }[] = [];
 
@@ -112,8 +61,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Streams do not end; they have tests of their own. */
-/** Streams do not end. */
+/** Streams do not end; they have tests of their own. That each operation is also carried out is shown by the page about HTTP. */
 const IDS = OPERATIONS.map(({ id }) => id).filter((id) => id !== 'events' && id !== 'witness.watch');
 
 describe('the description of the API', () => {
@@ -190,6 +138,7 @@ describe.each(IDS)('%s', (id) => {
             code: expect.any(String),
             detail: expect.any(String),
           });
+        if (status >= 400) expect(codesOf(one.of, status)).toContain((told as { code: string }).code);
       }),
       { numRuns: 12 },
     );

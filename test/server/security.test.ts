@@ -1,11 +1,12 @@
 // What a server refuses: nothing leaks, nothing hangs.
 
-import { request } from 'node:http';
-import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestClock } from 'signalbox/testing';
 import { open } from 'signalbox';
-import { listen, type Listening, OPERATIONS, type Server } from '../../src/server/index.ts';
+import { hashOf } from '../../src/runtime/access/tokens.ts';
+import { openMemory, readRange } from '../../src/store/index.ts';
+import { OPERATIONS } from '../../src/server/index.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -15,6 +16,21 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const filled = (path: string): string => path.replace(/\{\w+\}/g, '0123456789abcdef');
+
+/** Where the body of a request says for whom it is. */
+const NAMES = ['holder', 'by', 'actor', 'within'];
+/** What some of these requests need besides. */
+const REST = { token: 7, ticket: 'x.1', reason: 'x', id: 'forged', component: 'x', event: 'x:y' };
+
+const fieldsOf = (schema: (typeof OPERATIONS)[number]['body']): readonly string[] =>
+  schema === undefined
+    ? []
+    : Object.keys((z.toJSONSchema(schema, { unrepresentable: 'any' }) as { properties?: object }).properties ?? {});
+
+/** Everything that a worker does for somebody. */
+const NAMING = OPERATIONS.filter(
+  ({ role, body }) => role === 'worker' && fieldsOf(body).some((field) => NAMES.includes(field)),
+);
 
 describe('without a valid token', () => {
   it.each(OPERATIONS)('$id answers nothing but that one is missing', async ({ method, path, body }) => {
@@ -58,28 +74,34 @@ describe('a token', () => {
     },
   );
 
-  it('that is bound to holders acts for no other', async () => {
+  it.each(NAMING)('that is bound to holders cannot $id for another, nor for nobody', async ({ id, method, path }) => {
+    const token = await server.token('worker', { holders: ['agent:1', 'team-a:*'] });
+    const { body: schema } = OPERATIONS.find((one) => one.id === id) as (typeof OPERATIONS)[number];
+    const whom = NAMES.filter((name) => fieldsOf(schema).includes(name));
+    expect(whom.length).toBeGreaterThan(0);
+    for (const field of whom) {
+      // Its own name in every other place does not help it.
+      const own = Object.fromEntries(whom.map((one) => [one, one === 'within' ? ['agent:1'] : 'agent:1']));
+      for (const other of ['agent:2', 'agent:11', 'team-a', '*', 'agent:1 ']) {
+        const body = { ...REST, ...own, [field]: field === 'within' ? ['agent:1', other] : other };
+        const sent = Object.fromEntries(Object.entries(body).filter(([name]) => fieldsOf(schema).includes(name)));
+        expect(await server.ask(method.toUpperCase(), filled(path), sent, { token }), other).toMatchObject({
+          ...{ status: 403, body: { code: 'foreign-holder' } },
+        });
+        const { [field]: _, ...without } = sent;
+        if (field === 'within') continue;
+        const unnamed = await server.ask(method.toUpperCase(), filled(path), without, { token });
+        expect([400, 403], JSON.stringify(unnamed.body)).toContain(unnamed.status);
+      }
+    }
+  });
+
+  it('that is bound to holders leaves the holds of another alone', async () => {
     const token = await server.token('worker', { holders: ['agent:1', 'team-a:*'] });
     const mine = await server.post('/v1/locks/theirs/acquire', { holder: 'agent:2' });
-    const foreign = { status: 403, body: { code: 'foreign-holder' } };
     const claim = { holder: 'agent:2', token: mine.body.token };
-    for (const [path, body] of [
-      ['locks/theirs/acquire', { holder: 'agent:2' }],
-      ['locks/theirs/renew', claim],
-      ['locks/theirs/release', claim],
-      ['locks/theirs/upgrade', claim],
-      ['locks/theirs/downgrade', claim],
-      ['locks/theirs/withdraw', { holder: 'agent:2', ticket: 'x.1' }],
-      ['semaphores/theirs/acquire', { holder: 'agent:2' }],
-      ['tasks/claim', { holder: 'agent:2' }],
-      ['tasks/t/claim', { holder: 'agent:2' }],
-      ['tasks/t/complete', { token: 7 }],
-      ['tasks/t/release', { holder: 'agent:2' }],
-      ['tasks', { id: 'forged', by: 'agent:2' }],
-      ['tasks', { id: 'forged' }],
-      ['tasks/t/requeue', { by: 'agent:2' }],
-    ] as const) {
-      expect(await server.post(`/v1/${path}`, body, { token }), path).toMatchObject(foreign);
+    for (const what of ['renew', 'release', 'upgrade', 'downgrade']) {
+      expect((await server.post(`/v1/locks/theirs/${what}`, claim, { token })).status, what).toBe(403);
     }
     expect((await server.get('/v1/locks/theirs')).body.holds).toMatchObject([{ holder: 'agent:2' }]);
     // Its own name does not help it to the hold of another, either.
@@ -119,13 +141,28 @@ describe('a token', () => {
   });
 
   it('is nowhere in the store but as a hash', async () => {
-    const secret = await server.token('worker');
-    const random = secret.slice('sbx_0123456789abcdef_'.length);
-    await server.post('/v1/locks/x/acquire', { holder: 'x' }, { token: secret });
-    const everything = await Promise.all(
-      ['/v1/status', '/v1/who', '/v1/tokens', '/v1/token'].map((path) => server.get(path)),
+    const store = openMemory();
+    const own = new TestServer(await open(store, { witness: true }));
+    const key = { 'Idempotency-Key': 'once' };
+    const made = await own.post('/v1/tokens', { name: 'a worker', role: 'worker' }, { headers: key });
+    const { secret } = made.body;
+    const [random, hash] = [secret.slice('sbx_0123456789abcdef_'.length), hashOf(secret)];
+    for (const token of [secret, LOCAL]) {
+      await own.post('/v1/locks/x/acquire', { holder: 'x' }, { token, headers: { 'Idempotency-Key': 'once more' } });
+      await own.post('/v1/tasks', { id: 't' }, { token });
+    }
+    const { pairs } = await readRange(store, { key: '!', end: '~' });
+    const written = pairs.map(({ key: at, value }) => `${at} ${value.text}`);
+    expect(written.filter((text) => text.includes(hash))).toHaveLength(1);
+    expect(written.filter((text) => text.includes(random) || text.includes(LOCAL))).toEqual([]);
+    const shown = await Promise.all(
+      ['/v1/status', '/v1/who', '/v1/tokens', '/v1/token', '/v1/board', '/v1/witness/entries'].map((path) =>
+        own.get(path),
+      ),
     );
-    expect(JSON.stringify(everything.map(({ body }) => body))).not.toContain(random);
+    expect(shown.map(({ status }) => status)).toEqual(shown.map(() => 200));
+    expect(JSON.stringify(shown.map(({ body }) => body))).not.toContain(random);
+    await own.close();
   });
 
   it('may send so many requests per second', async () => {
@@ -262,146 +299,3 @@ describe('a path', () => {
     expect((await server.get('/v1/tasks/claim')).status).toBe(404);
   });
 });
-
-describe('on a port', () => {
-  let listening: Listening | undefined;
-  const to = async (options: object = {}): Promise<URL> => {
-    listening = await listen(new TestServer(server.box).server, { port: 0, host: '127.0.0.1', ...options });
-    return new URL(listening.url);
-  };
-  afterEach(async () => {
-    await listening?.close();
-    listening = undefined;
-  });
-
-  it('a body of 100 MB is refused before it is read', async () => {
-    const url = await to();
-    const chunk = Buffer.alloc(1024 * 1024);
-    let sent = 0;
-    const answer = await new Promise<{ status: number | undefined; body: string }>((resolve) => {
-      const headers = {
-        Authorization: `Bearer ${LOCAL}`,
-        'Content-Type': 'application/json',
-        'Transfer-Encoding': 'chunked',
-      };
-      const sending = request(new URL('/v1/bus', url), { method: 'POST', headers }, (response) => {
-        let body = '';
-        response.setEncoding('utf8').on('data', (text: string) => (body += text));
-        response.on('end', () => resolve({ status: response.statusCode, body })).on('error', () => undefined);
-      });
-      // The server closes while we still send, and then its answer may be lost on the way.
-      sending.on('error', () => undefined).on('close', () => resolve({ status: undefined, body: '' }));
-      const more = (): void => {
-        while (sent < 100 && !sending.destroyed) {
-          sent += 1;
-          if (!sending.write(chunk)) return void sending.once('drain', more);
-        }
-        sending.end();
-      };
-      more();
-    });
-    if (answer.status !== undefined) {
-      expect(answer.status).toBe(413);
-      expect(JSON.parse(answer.body)).toMatchObject({ code: 'body-too-large' });
-    }
-    expect(sent).toBeLessThan(100);
-  });
-
-  it.each(['/v1/events', '/metrics', '/v1/who', '/docs', '/nothing'])(
-    '%s has the rules of every answer',
-    async (path) => {
-      const url = await to();
-      const headers = { Authorization: `Bearer ${LOCAL}` };
-      const told = await fetch(new URL(path, url), { headers });
-      await told.body?.cancel();
-      expect(told.headers.get('content-security-policy')).toContain("default-src 'none'");
-      expect(told.headers.get('x-content-type-options')).toBe('nosniff');
-    },
-  );
-
-  it('an answer that cannot be sent ends its connection, and not the server', async () => {
-    const failures: Error[] = [];
-    const broken = {
-      ...server.server,
-      answer: () => Promise.resolve({ status: 7, body: null }),
-      stop: () => undefined,
-    };
-    listening = await listen(broken as Server, {
-      ...{ port: 0, host: '127.0.0.1', onFailed: (error: Error) => failures.push(error) },
-    });
-    for (let n = 0; n < 2; n++) await expect(fetch(new URL('/v1/who', listening.url))).rejects.toThrow('fetch failed');
-    expect(new Set(failures.map(({ name }) => name))).toEqual(new Set(['RangeError']));
-  });
-
-  it('headers that are too large are refused', async () => {
-    const url = await to();
-    const told = await raw(url, `GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`);
-    expect(told).toMatch(/^HTTP\/1.1 431/);
-  });
-
-  it('a client that sends its headers or its body letter by letter is cut off', async () => {
-    const url = await to({ headersMs: 1000, requestMs: 1500 });
-    const head = raw(url, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
-    const start = `POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${LOCAL}\r\nContent-Type: application/json\r\n`;
-    const body = raw(url, `${start}Content-Length: 1000\r\n\r\n{`);
-    expect(await head).toMatch(/^HTTP\/1.1 408/);
-    expect(await body).toMatch(/^(HTTP\/1.1 408|$)/);
-    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
-  });
-
-  it('more connections than the limit are closed at once, and it serves the others', async () => {
-    const url = await to({ mostConnections: 20 });
-    const sockets = await Promise.all(
-      Array.from(
-        { length: 20 },
-        () =>
-          new Promise<ReturnType<typeof connect>>((resolve) => {
-            const socket = connect(Number(url.port), url.hostname, () => resolve(socket));
-          }),
-      ),
-    );
-    expect(await raw(url, '')).toBe('');
-    const first = sockets[0] as ReturnType<typeof connect>;
-    const answer = new Promise<string>((resolve) => first.once('data', (data) => resolve(String(data))));
-    first.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    expect(await answer).toMatch(/^HTTP\/1.1 200/);
-    for (const socket of sockets) socket.destroy();
-  });
-
-  it('a request that is smuggled behind another is refused', async () => {
-    const url = await to();
-    const told = await raw(
-      url,
-      'POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    );
-    expect(told).toMatch(/^HTTP\/1.1 400/);
-  });
-
-  it('stopping it answers a request that waits with its ticket, and ends streams', async () => {
-    const url = await to();
-    const headers = { Authorization: `Bearer ${LOCAL}`, 'Content-Type': 'application/json' };
-    await server.post('/v1/locks/stop/acquire', { holder: 'a' });
-    const stream = await fetch(new URL('/v1/events', url), { headers });
-    const body = JSON.stringify({ holder: 'b', waitMs: 45_000 });
-    const waiting = fetch(new URL('/v1/locks/stop/acquire', url), { method: 'POST', headers, body });
-    await expect.poll(async () => (await server.get('/v1/locks/stop')).body.waiting.length).toBe(1);
-    const closed = listening?.close();
-    const told = await waiting;
-    expect(told.status).toBe(202);
-    const { ticket } = (await told.json()) as { ticket: string };
-    await stream.text();
-    await closed;
-    await server.post('/v1/locks/stop/release', { holder: 'a' });
-    expect((await server.post('/v1/locks/stop/acquire', { holder: 'b', ticket })).status).toBe(200);
-  });
-});
-
-/** Everything that the server answers to these bytes, until it closes the connection. */
-function raw(url: URL, text: string): Promise<string> {
-  return new Promise((resolve) => {
-    let told = '';
-    const socket = connect(Number(url.port), url.hostname, () => void (text !== '' && socket.write(text)));
-    socket.on('data', (data) => (told += String(data)));
-    socket.on('error', () => undefined).on('close', () => resolve(told));
-  });
-}

@@ -176,7 +176,7 @@ const unseen: readonly Mutant[] = [
     oftener: contended,
   },
   {
-    name: 'whoever gives up while another process asks on its behalf keeps what it does not know of',
+    name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
     shownBy: 151,
     workload: 'slots',
     file: 'runtime/write/delegation.ts',

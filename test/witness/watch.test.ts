@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Signalbox } from 'signalbox';
 import { Failure } from '../../src/failure.ts';
-import { chainPath, encode, entryKey } from '../../src/runtime/layout.ts';
+import { chainPath, encode, ENTRIES, entryKey } from '../../src/runtime/layout.ts';
 import { LONGEST_QUEUE } from '../../src/runtime/subscriber-queue.ts';
 import { always, openMemory, type Store, Value } from '../../src/store/index.ts';
 import { faultyStore } from '../../src/testing/faulty-store.ts';
@@ -22,6 +22,7 @@ describe('a watch of the record', () => {
   let heard: AsyncIterator<{ readonly resource: string; readonly seq: number }>;
   let refusal: Failure | undefined;
   let written: number;
+  let writesAfterRead: number;
 
   /** So many writes, each with an entry in every chain. */
   async function write(times: number): Promise<void> {
@@ -73,10 +74,17 @@ describe('a watch of the record', () => {
     faults = new ScriptedFaults();
     refusal = undefined;
     written = 0;
+    writesAfterRead = 0;
     const faulty = faultyStore(inner, faults);
     box = await opening({
       ...faulty,
-      transaction: (...given) => (refusal === undefined ? faulty.transaction(...given) : Promise.reject(refusal)),
+      transaction: async (...given) => {
+        if (refusal !== undefined) throw refusal;
+        const result = await faulty.transaction(...given);
+        const readsEntries = given[0].success.some((one) => one.do === 'read' && one.key.startsWith(ENTRIES));
+        for (; readsEntries && writesAfterRead > 0; writesAfterRead--) await write(1);
+        return result;
+      },
     });
     heard = box.witness.watch({ resource: 'component/*' })[Symbol.asyncIterator]();
   });
@@ -89,6 +97,26 @@ describe('a watch of the record', () => {
     expect([...some, ...(await take(all.length - 1))]).toEqual(all);
     await write(1);
     expect(await take(CHAINS.length)).toEqual(entriesOf(written, written));
+  });
+
+  it('that begins with the last entries misses and repeats none that is written while it reads them', async () => {
+    await write(3);
+    // The reader takes what is read page by page, and each page is followed by more writes.
+    writesAfterRead = 2;
+    heard = box.witness.watch({ resource: 'component/*' }, { last: 4 })[Symbol.asyncIterator]();
+    const first = await take(1);
+    expect(first).toEqual(['2 component/c']);
+    await write(MANY);
+    const all = entriesOf(3, written);
+    expect(await take(all.length)).toEqual(all);
+  });
+
+  it('that begins with the last entries of a record that has none gives every entry of the first burst', async () => {
+    heard = box.witness.watch({ resource: 'component/*' }, { last: 1 })[Symbol.asyncIterator]();
+    const first = take(1);
+    await settled();
+    await write(MANY);
+    expect([...(await first), ...(await take(MANY * CHAINS.length - 1))]).toEqual(entriesOf(1, MANY));
   });
 
   it('gives every entry, once and in order, although the history that it needed was compacted', async () => {

@@ -7,6 +7,7 @@ import type { Condition, Explanation } from '../../core/index.ts';
 import { requiredInputs } from '../../core/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
+import { serverToken } from '../../runtime/location/server-token.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
@@ -15,7 +16,6 @@ import { tell } from '../output.ts';
 import { remoteGuards } from './guards.ts';
 import { eventsSince } from './past-events.ts';
 import { remotePipelines } from './pipelines.ts';
-import { serverToken } from './token.ts';
 import { notThroughServer } from './url.ts';
 
 /** A person waits: after this time the server counts as unreachable. */
@@ -108,6 +108,7 @@ function remoteChildren(client: RemoteSignalbox): object {
 /** A server has no key: it could sign for anybody. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
+    isOn: witness.isOn.bind(witness),
     entries: witness.entries.bind(witness),
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),

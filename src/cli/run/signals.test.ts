@@ -21,12 +21,12 @@ describe('a signal to run', () => {
     );
   });
 
-  it('says that somebody has no patience while the command is being ended, unless it asks for no more than that', () => {
+  it('asks to hurry while the command is being ended, unless it is only another TERM', () => {
     const told = 'INT hurry, QUIT hurry, TERM none, HUP hurry, USR1 none, USR2 none, TSTP stop, CONT none';
     expect([plan('losing', false), plan('losing', true)]).toEqual([told, told]);
   });
 
-  it('says that somebody has no patience, while something is being ended', () => {
+  it('asks to hurry while leftovers are being ended', () => {
     const told = 'INT hurry, QUIT hurry, TERM hurry, HUP hurry, USR1 none, USR2 none, TSTP stop, CONT none';
     expect([plan('ending', false), plan('ending', true)]).toEqual([told, told]);
   });

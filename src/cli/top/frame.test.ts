@@ -169,7 +169,7 @@ describe('the board', () => {
     expect(screen).toMatch(/◆ filling +The record of the witness is nearly full/);
   });
 
-  it('hears an event once, however often the past is told', () => {
+  it('shows an event once, however often the past is read', () => {
     const heard = new Heard();
     const queued = { type: 'lock:queued', resource: 'lock/x', holder: 'a', priority: 0 } as const;
     const published = { type: 'task:published', resource: 'task/t', holder: '' } as const;

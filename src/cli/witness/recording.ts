@@ -60,6 +60,11 @@ export function addTail(command: Command): void {
       withBox(command, async (box, signal) => {
         await refuseIfOff(box);
         const filter = filterOf(flags);
+        if (flags.follow) {
+          const following = box.witness.watch(filter, { signal, last: flags.last });
+          for await (const entry of following) show(command, entry, true);
+          return;
+        }
         const last: WitnessEntry[] = [];
         for await (const entry of box.witness.entries(filter)) {
           last.push(entry);
@@ -67,8 +72,6 @@ export function addTail(command: Command): void {
         }
         newest(last, flags.last);
         for (const entry of last) show(command, entry, true);
-        if (!flags.follow) return;
-        for await (const entry of box.witness.watch(filter, { signal })) show(command, entry, true);
       }),
     );
 }

@@ -92,7 +92,7 @@ describe('holders within others, who go on only when those have come to their en
     ]);
   });
 
-  it('are in one if they wait for what somebody around them holds', () => {
+  it('are in one if they wait for what a holder around them holds', () => {
     const found = findDeadlocks(
       resourcesOf(world({ x: freeLock }, { holder: 'a', of: 'x' }, { holder: 'in a', of: 'x', within: ['b', 'a'] })),
       at,
@@ -100,7 +100,7 @@ describe('holders within others, who go on only when those have come to their en
     expect(found.map(({ cycle }) => cycle)).toEqual([[{ holder: 'in a', resource: 'x', blockedBy: 'a', inside: 'a' }]]);
   });
 
-  it('are in none if they wait for each other one after another, or for somebody else who is running', () => {
+  it('are in none if they wait for each other one after another, or for a holder that is running', () => {
     const found = findDeadlocks(
       resourcesOf(
         world(
@@ -187,7 +187,7 @@ describe('a deadlock', () => {
     expect(new Set(deadlock?.cycle)).toEqual(new Set(ab('a x b', 'b y a')));
   });
 
-  it('by waiting behind somebody who waits for what I hold is found', () => {
+  it('by waiting behind a request that waits for what I hold is found', () => {
     // The slot that is free would do for `b`, but `a` is ahead and needs both.
     const behind = world(
       { x, s: newSemaphore(2) },
@@ -363,7 +363,7 @@ describe('in small random systems', () => {
     expect(deadlocked).toBeGreaterThan(runs.numRuns / 20);
   });
 
-  it('everybody finishes once the victims are refused, and with one victim less somebody would not', () => {
+  it('all holders finish once the victims are refused, and with one victim fewer one of them would not', () => {
     fc.assert(
       fc.property(worlds(), (random) => {
         const deadlocks = findDeadlocks(resourcesOf(random), at);

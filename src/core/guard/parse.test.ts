@@ -15,7 +15,7 @@ const oneCondition = 'expected one condition such as {"lockFree":"main"}; severa
 const tree = 'expected a tree of at most 1000 conditions, nested at most 64 deep';
 const printable = 'expected 1 to 200 printable characters';
 
-describe('a mistake is told with where it is, what is wrong and what is accepted', () => {
+describe('a mistake is reported with its place, what is wrong and what is accepted', () => {
   test.each<[string, unknown, Problem['path'], string]>([
     ['no object at all', 'lockFree', [], `condition is "lockFree"; ${oneCondition}`],
     ['null', { not: null }, ['not'], `not is null; ${oneCondition}`],
@@ -154,12 +154,12 @@ describe('limits', () => {
     ]);
   });
 
-  test('a great many mistakes in one place are told too', () => {
+  test('a great many mistakes in one place are reported too', () => {
     const labels = Array(200_000).fill('');
     expect(problemsOf({ issuesComplete: { labels } })).toHaveLength(labels.length);
   });
 
-  test('a condition that contains itself is told, not followed', () => {
+  test('a condition that contains itself is reported, not followed', () => {
     const loop: { all: unknown[] } = { all: [] };
     loop.all.push(loop, loop);
     expect(problemsOf(loop).length).toBeGreaterThan(0);

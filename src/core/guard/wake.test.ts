@@ -105,7 +105,7 @@ describe('of the events of one revision', () => {
     expect([wakes(lockFree('m'), both), wakes(lockFree('n'), both)]).toEqual([false, true]);
   });
 
-  test('a guard on one holder is woken by that holder alone, whoever comes next', () => {
+  test('a guard on one holder is woken by that holder alone, not by the next', () => {
     const out = [{ ...at, type: 'lock:released', resource: 'lock/m' }];
     const next = { ...at, type: 'lock:acquired', resource: 'lock/m', holder: 'b' };
     expect(wakes(not(lockHeld('m', 'a')), [...out, next])).toBe(true);

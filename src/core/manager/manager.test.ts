@@ -55,7 +55,7 @@ class World {
 const typesOf = ({ events }: Handled) => events.map(({ type }) => type);
 
 describe('a lock', () => {
-  it('is free until somebody acquires it, and says by whom, since when and why', () => {
+  it('is free until a holder acquires it, and says who has it, since when and why', () => {
     const world = new World();
     expect(isFree(getLock(world.manager, 'main'))).toBe(true);
     const acquired = world.acquire('lock/main', 'a', { reason: 'release', metadata: { pr: 7 } });
@@ -85,7 +85,7 @@ describe('a lock', () => {
     });
   });
 
-  it('is refused to another, who is told who has it, or queued and granted in the step that releases it', () => {
+  it('is refused to another, which learns who has it, or queued and granted in the step that releases it', () => {
     const world = new World();
     world.acquire('lock/main', 'a');
     const busy = world.acquire('lock/main', 'b');
@@ -236,7 +236,7 @@ describe('a request that waits', () => {
     expect(typesOf(refused)).toEqual(['lock:queued', 'lock:deadlock']);
   });
 
-  it('gives way to a more important one that closes a circle, and is told so', () => {
+  it('gives way to a more important one that closes a circle, and learns why', () => {
     const world = new World();
     world.acquire('lock/main', 'a');
     world.acquire('lock/docs', 'b');

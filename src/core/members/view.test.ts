@@ -91,7 +91,7 @@ describe('a view', () => {
     );
   });
 
-  it('has the first member as its coordinator, whoever joined first, and none without members', () => {
+  it('has the first member as its coordinator, in whatever order they joined, and none without members', () => {
     expect(coordinatorOf(NO_VIEW)).toBeNull();
     expect(coordinatorOf(viewOf(9, [member('b', 1), member('a', 9)]))).toBe('a');
   });

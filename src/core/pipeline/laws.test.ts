@@ -135,7 +135,7 @@ function live(transition: Transition, held: Laws, { runbook: book, moves }: Life
   return trial.record;
 }
 
-describe('whatever is said to a pipeline, by whomever, and whoever dies', () => {
+describe('whatever any process asks of a pipeline, and whichever process dies', () => {
   test.each(Object.entries(laws))('%s', (sentence, law) => {
     fc.assert(
       fc.property(life, (drawn) => void live(pipelineTransition, { [sentence]: law }, drawn)),
@@ -214,15 +214,16 @@ function without<T extends object, Key extends keyof T>(value: T, key: Key): Omi
 }
 
 const machine = pipelineTransition;
-const REPLACED = 'one who was replaced changes nothing, and is told to leave';
+const REPLACED = 'a driver that was replaced changes nothing, and has to leave';
 const RERUN =
   'a command runs again only if it failed and is to be retried, if it is idempotent, or if a person says so';
 const ANSWERS = 'what a person decides counts for the question that he names, and for no other';
 const GUARDS = 'what guards say is done: pass, wait, or fail';
 const FAILS = 'a command that fails is retried, let pass, asked about, or fails the pipeline, as the phase says';
-const TAKES_OVER = 'whoever takes over can go on, or has to ask, or may leave; it is never in the middle of a command';
+const TAKES_OVER =
+  'a driver that takes over can go on, or has to ask, or may leave; it is never in the middle of a command';
 const BLOCKED = 'it says what it is blocked on exactly while it is blocked, and that is about where it is';
-const TOLD = 'to be blocked, to resume and to end is told';
+const TOLD = 'a pipeline that is blocked, resumes or ends is reported';
 
 const BUGS: Bugs = [
   {
@@ -234,7 +235,7 @@ const BUGS: Bugs = [
         : machine(book, record, command, at),
   },
   {
-    bug: 'a driver that was replaced is told what its successor has to do',
+    bug: 'a driver that was replaced gets the effect of its successor',
     breaks: REPLACED,
     planted(book, record, command, at) {
       const step = machine(book, record, command, at);
@@ -330,7 +331,7 @@ const BUGS: Bugs = [
     },
   },
   {
-    bug: 'whoever takes over goes on with the command of the one before',
+    bug: 'a driver that takes over goes on with the command of the one before',
     breaks: TAKES_OVER,
     planted(book, record, command, at) {
       if (command.kind !== 'drive' || record?.step.when !== 'during') return machine(book, record, command, at);
@@ -480,7 +481,7 @@ const BUGS: Bugs = [
       machine(book, record && command.kind === 'ended' ? without(record, 'cancel') : record, command, at),
   },
   {
-    bug: 'who should rest is told to look at the guards',
+    bug: 'a driver that should pause gets the guards to check',
     breaks: 'what is to be done fits where the pipeline is',
     planted(book, record, command, at) {
       const step = machine(book, record, command, at);
@@ -525,7 +526,7 @@ const BUGS: Bugs = [
       ),
   },
   {
-    bug: 'nobody is told that it goes on after a pause',
+    bug: 'that it goes on after a pause is not reported',
     breaks: TOLD,
     planted(book, record, command, at) {
       const step = machine(book, record, command, at);
@@ -533,7 +534,7 @@ const BUGS: Bugs = [
     },
   },
   {
-    bug: 'nobody is told that it was cancelled',
+    bug: 'that it was cancelled is not reported',
     breaks: TOLD,
     planted(book, record, command, at) {
       const step = machine(book, record, command, at);

@@ -156,7 +156,7 @@ describe('a runbook', () => {
   });
 });
 
-describe('a mistake in a runbook is told with where it is, what is wrong and what is accepted', () => {
+describe('a mistake in a runbook is reported with its place, what is wrong and what is accepted', () => {
   const run = 'a line for the shell, of 1 to 65536 characters without NUL';
   test.each<[string, unknown, readonly string[]]>([
     ['no object', 'name', [': the runbook is "name"; expected an object with name, phases, env']],

@@ -63,7 +63,7 @@ class Told {
 }
 
 describe('a driver that was replaced', () => {
-  it('is told to leave, not to run what its successor runs: otherwise it would run twice', () => {
+  it('has to leave, not to run what its successor runs: otherwise it would run twice', () => {
     const pipeline = new Told({});
     pipeline.drive(2);
     pipeline.by(2, { kind: 'begun', tokens: {} });

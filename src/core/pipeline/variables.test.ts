@@ -42,7 +42,7 @@ it('one runbook serves many branches: conditions and names of holds take what it
   });
 });
 
-it('what nobody says is told before anything runs', () => {
+it('a variable without a value is reported before anything runs', () => {
   expect(withVariables(runbook, {})).toEqual({ ok: false, problem: expect.stringContaining('"BRANCH"') as string });
 });
 

@@ -209,7 +209,7 @@ describe('the pause before a retry', () => {
   const failing = (task: Task): TaskWrite =>
     decideEnd(task, {}, { how: 'fail', reason: 'x', retry: true }, at) as TaskWrite;
 
-  it('doubles with each failure, up to a day, and is told as what blocks the task', () => {
+  it('doubles with each failure, up to a day, and shows as what blocks the task', () => {
     let task = published({ retries: 30, backoffMs: 5_000 });
     const pauses = [];
     for (let failure = 1; failure <= 20; failure++) {

@@ -7,8 +7,9 @@
  *                          ├──failed──▶ absent
  *                          └──the server is gone──▶ absent, or unknown if to carry it out again may do harm
  *
- * Each step is one write: keys of the same second share a lease, because granting and ending a lease for each key would cost
- * more than most requests. So a key may end a second before its time.
+ * Each step is one write, which it shares with the steps of other keys that come in the same turn of the event loop: on a busy
+ * server there are many. Keys of the same second share a lease, because to grant and to end one for each would cost more than
+ * what most requests do. So a key may end a second before its time.
  *
  * A server that is killed between the operation and `done` leaves no answer. What a token or a lease makes harmless is carried
  * out again: a second release changes nothing, and a second acquire of the same holder gets the same hold. For the rest, nobody
@@ -27,6 +28,7 @@ import {
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
+import { SharedWrites } from '../write/shared-writes.ts';
 import { send } from '../write/write-once.ts';
 
 /** What a repeat is answered. */
@@ -75,9 +77,12 @@ export class OnceKeys {
   /** By the time that they were granted for. */
   readonly #leases = new Map<number, { readonly at: number; readonly lease: Promise<LeaseId> }>();
 
+  readonly #steps: SharedWrites;
+
   /** @internal */
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
+    this.#steps = new SharedWrites(runtime);
   }
 
   /**
@@ -144,12 +149,12 @@ export class OnceKeys {
   async #onLease(ttlMs: number, write: (lease: LeaseId) => Transaction): Promise<TransactionResult> {
     const shared = this.#leaseFor(ttlMs);
     try {
-      return await send(this.#runtime, write(await shared));
+      return await this.#steps.send(write(await shared));
     } catch (error) {
       // This machine was asleep for longer than the lease.
       if (!Failure.is(error, 'not-found')) throw error;
       if ((await this.#leases.get(ttlMs)?.lease) === (await shared)) this.#leases.delete(ttlMs);
-      return send(this.#runtime, write(await this.#leaseFor(ttlMs)));
+      return this.#steps.send(write(await this.#leaseFor(ttlMs)));
     }
   }
 

@@ -359,7 +359,9 @@ function checkedHolder({ resource }: AnyResource, holder: string): string {
  */
 async function endingOf(of: AnyResource, { lease, limit }: Grant, withLimit: boolean): Promise<readonly string[]> {
   const names = [...(isOfSession(lease) ? [] : [lease]), ...(withLimit && limit !== undefined ? [limit] : [])];
-  const ids = await Promise.all(names.map((name) => of.leaseIdOf(name).catch(() => undefined)));
+  const idOf = async (name: string): Promise<string | undefined> =>
+    of.runtime.presence.takeGivenId(name) ?? (await of.leaseIdOf(name).catch(() => undefined));
+  const ids = await Promise.all(names.map(idOf));
   return ids.filter((id) => id !== undefined);
 }
 

@@ -33,6 +33,8 @@ export class DenialCounts implements RuntimeObserver {
   readonly #runtime: Runtime;
   #own = new Map<string, number>();
   #writing: Promise<void> | undefined;
+  /** The largest total that was told: what gets lost on the way to the store does not make it smaller. */
+  #told = 0;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -47,11 +49,19 @@ export class DenialCounts implements RuntimeObserver {
     void this.write();
   }
 
-  /** What is written, and what this process has still to add. */
+  /** What is written, and what this process has still to add. It never becomes less, which charts would take for a new start. */
   async read(): Promise<Denials> {
     const { store, stopped } = this.#runtime;
-    const { pairs } = await readRange(store, { key: KEY }, stopped);
-    return shown(added(countsIn(pairs[0]), this.#own));
+    for (;;) {
+      await this.#writing;
+      const own = this.#own;
+      const { pairs } = await readRange(store, { key: KEY }, stopped);
+      // While they are being written, nobody can tell whether the store has them already.
+      if (own !== this.#own) continue;
+      const { total, by } = added(countsIn(pairs[0]), own);
+      this.#told = Math.max(this.#told, total);
+      return { total: this.#told, byResource: by };
+    }
   }
 
   /** Never throws: a count must not get in the way of anything. */
@@ -121,8 +131,4 @@ function added({ total, by }: Counts, adding: ReadonlyMap<string, number>): Coun
 
 function mostFrequent(counts: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   return new Map([...counts].sort((a, b) => b[1] - a[1]).slice(0, MOST_RESOURCES));
-}
-
-function shown({ total, by }: Counts): Denials {
-  return { total, byResource: by };
 }

@@ -56,6 +56,9 @@ interface Visited {
 /** A process that used more resources than this does not look at each of them when it leaves: its lease ends instead. */
 const MOST_LOOKED_AT = 64;
 
+/** Most holds end soon; of those that last, the id is looked up. */
+const MOST_GIVEN = 10_000;
+
 export class Presence {
   readonly #host: Host;
   readonly #nobody: WriterIdentity;
@@ -67,6 +70,8 @@ export class Presence {
   readonly #former = new Set<string>();
   /** The store's ids of other leases that this process made, by name. */
   readonly #leaseIds = new Map<string, string>();
+  /** The same of leases that have become the holds of others: who releases one here need not look for its id. */
+  readonly #givenIds = new Map<string, string>();
 
   constructor(host: Host) {
     this.#host = host;
@@ -178,7 +183,22 @@ export class Presence {
   }
 
   forgetLease(name: string): void {
+    const id = this.#leaseIds.get(name);
+    if (id === undefined) return;
     this.#leaseIds.delete(name);
+    this.#givenIds.set(name, id);
+    if (this.#givenIds.size <= MOST_GIVEN) return;
+    for (const oldest of this.#givenIds.keys()) {
+      this.#givenIds.delete(oldest);
+      return;
+    }
+  }
+
+  /** The store's id of a lease that this process made and forgot, if it still knows it; asked once, to end the lease. */
+  takeGivenId(name: string): string | undefined {
+    const id = this.#givenIds.get(name);
+    this.#givenIds.delete(name);
+    return id;
   }
 
   sawLease(lease: string, version: number | undefined, revision: Revision): void {

@@ -68,14 +68,16 @@ export interface Known {
   readonly readAt?: Revision;
 }
 
+/** `askedAt`: when the worker began to wait, by the wall clock. */
 export async function attemptClaim(
   runtime: Runtime,
   claimLease: ClaimLease,
   id: string,
   request: ClaimRequest,
+  askedAt: number,
   known?: Known,
 ): Promise<Attempt> {
-  return writeOnce(runtime, new ClaimIntent(runtime, claimLease, id, request, known));
+  return writeOnce(runtime, new ClaimIntent(runtime, claimLease, id, request, askedAt, known));
 }
 
 /** What one pass of a claim decides on. */
@@ -91,20 +93,31 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   readonly #claimLease: ClaimLease;
   readonly #id: string;
   readonly #request: ClaimRequest;
+  readonly #askedAt: number;
   readonly #known: Known | undefined;
 
-  constructor(runtime: Runtime, claimLease: ClaimLease, id: string, request: ClaimRequest, known: Known | undefined) {
+  constructor(
+    runtime: Runtime,
+    claimLease: ClaimLease,
+    id: string,
+    request: ClaimRequest,
+    askedAt: number,
+    known: Known | undefined,
+  ) {
     this.until = runtime.giveUpAt();
     this.#runtime = runtime;
     this.#claimLease = claimLease;
     this.#id = id;
     this.#request = request;
+    this.#askedAt = askedAt;
     this.#known = known;
   }
 
   async read(isFirst: boolean): Promise<ClaimView> {
-    // Reads the dependencies as well, so that a refusal can name what blocks the task.
-    const known = isFirst ? this.#known : await readKnown(this.#runtime, this.#id);
+    // Reads the dependencies as well, so that a refusal can name what blocks the task. The entry of a claim names the trace of the
+    // task, which only the task knows.
+    const isEnough = isFirst && (this.#known !== undefined || !this.#runtime.witness.isOn);
+    const known = isEnough ? this.#known : await readKnown(this.#runtime, this.#id);
     return { known, ground: await this.#claimLease.ground() };
   }
 
@@ -159,7 +172,8 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   #deeds(task: Pick<Task, 'id' | 'bookkeeping'>, outcome: string, write?: TaskWrite): readonly Deed[] {
     const { attempts, events = [] } = write?.bookkeeping ?? {};
     const detail = attempts === undefined ? {} : { attempt: attempts };
-    return taskDeeds(task, { actor: this.#request.holder, command: 'claim', outcome, events, detail });
+    const askedAt = outcome === 'claimed' ? this.#askedAt : undefined;
+    return taskDeeds(task, { actor: this.#request.holder, command: 'claim', outcome, events, detail, askedAt });
   }
 
   #landed(before: Task, { status, bookkeeping }: TaskWrite, revision: number, ground: ClaimGround): Claimed {

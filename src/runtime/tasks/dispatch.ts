@@ -102,16 +102,21 @@ export class Dispatch implements TaskCacheListener {
 
   /** Without an id: the next task that fits. */
   claim(id: string | undefined, options: ClaimOptions & TaskWaitOptions): Promise<TaskClaim> {
+    const askedAt = this.#runtime.clock.now();
     return this.waiters.claim(
       id,
       options,
-      (task) => this.#attempt(task, options),
+      (task) => this.#attempt(task, options, askedAt),
       (claim) => claim.release(),
     );
   }
 
   /** Under the session of this process. A claim under a session that has ended goes back by itself. */
-  async #attempt(id: string, { holder, capabilities = [] }: ClaimOptions): Promise<Made<TaskClaim>> {
+  async #attempt(
+    id: string,
+    { holder, capabilities = [] }: ClaimOptions,
+    askedAt = this.#runtime.clock.now(),
+  ): Promise<Made<TaskClaim>> {
     const since = this.#runtime.clock.monotonic();
     const trace = this.#runtime.measures.tracer?.begin('claim', { resource: taskResource(id) });
     for (let sessions = 1; ; sessions++) {
@@ -121,7 +126,7 @@ export class Dispatch implements TaskCacheListener {
       const request = { id: claim, holder: holder ?? claim, capabilities, at: this.#runtime.clock.now() };
       let attempt: Attempt;
       try {
-        attempt = await attemptClaim(this.#runtime, claimLease, id, request, this.#known(id));
+        attempt = await attemptClaim(this.#runtime, claimLease, id, request, askedAt, this.#known(id));
       } catch (error) {
         if (isSessionLost(error) && sessions < MOST_SESSIONS) continue;
         trace?.end('error', true);
@@ -156,11 +161,12 @@ export class Dispatch implements TaskCacheListener {
     ttlMs: number,
   ): Promise<DetachedClaim> {
     const claimLease = new DetachedClaimLease(this.#runtime, ttlMs);
+    const askedAt = this.#runtime.clock.now();
     try {
       const claimed = await this.waiters.claim(
         id,
         options,
-        (task) => this.#attemptDetached(task, options, claimLease),
+        (task) => this.#attemptDetached(task, options, claimLease, askedAt),
         ({ task, token }) =>
           endClaim(this.#runtime, task.id, { token }, { how: 'release' }, undefined, () => undefined),
       );
@@ -175,13 +181,14 @@ export class Dispatch implements TaskCacheListener {
     id: string,
     { holder, capabilities = [] }: ClaimOptions & { readonly holder: string },
     claimLease: DetachedClaimLease,
+    askedAt: number,
   ): Promise<Made<Claimed>> {
     const claim = this.#runtime.options.newId();
     const request: ClaimRequest = { id: claim, holder, capabilities, at: this.#runtime.clock.now(), detached: true };
     // Reads the task first: another process ends this claim, and finds in the bookkeeping only what this one puts there.
     const known = this.#known(id) ?? (await readKnown(this.#runtime, id));
     const since = this.#runtime.clock.monotonic();
-    const attempt = await attemptClaim(this.#runtime, claimLease, id, request, known);
+    const attempt = await attemptClaim(this.#runtime, claimLease, id, request, askedAt, known);
     if (attempt.kind === 'claimed') this.#measureClaim(attempt, since);
     if (attempt.kind === 'claimed') return { attempt, made: attempt };
     // The time of a claim begins with the claim, so the next attempt gets a new lease.

@@ -14,12 +14,14 @@ interface Told {
   /** The data of the task, or its result. */
   readonly data?: Json | undefined;
   readonly component?: string;
+  /** When it was asked for, if it may wait. */
+  readonly askedAt?: number | undefined;
 }
 
 /** `task`: as it was before the write. */
 export function taskDeeds(
   { id, bookkeeping }: Pick<Task, 'id' | 'bookkeeping'>,
-  { actor, command, outcome, events = [], detail, reason, data, component }: Told,
+  { actor, command, outcome, events = [], detail, reason, data, component, askedAt }: Told,
 ): readonly Deed[] {
   const { trace, sensitive, head } = bookkeeping?.entry ?? {};
   return [
@@ -41,6 +43,9 @@ export function taskDeeds(
       },
       trace,
       component,
+      askedAt,
+      // Any client of an etcd can delete the keys of a task.
+      isLeased: command !== 'forget',
       carrier: taskKeys(id).signalbox,
       carried: head && bookkeeping && { ...head, keyMod: bookkeeping.mod },
     },

@@ -12,7 +12,15 @@ import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { documentProblem, nameProblem } from '../../core/index.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
-import { abortSignal, anything, flag, refuseWrongValues, shortText, wholeNumber } from '../options.ts';
+import {
+  abortSignal,
+  anything,
+  flag,
+  refuseWrongValues,
+  shortText,
+  wholeNumber,
+  wholeNumberFromZero,
+} from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { iterated } from '../subscriber-iterator.ts';
@@ -127,22 +135,26 @@ export class WitnessLog {
     for await (const entry of entriesIn(this.#runtime, chainOf(filter), after)) if (fits(entry, filter)) yield entry;
   }
 
-  /** The entries that fit from now on, in the order of their writes; ends when `signal` aborts or the signalbox is closed. */
+  /**
+   * The entries that fit, in the order of their writes: first as many of those that are there as `last` says, none if it is not
+   * given, then each that is written, without a gap between. Ends when `signal` aborts or the signalbox is closed.
+   */
   watch(
     filter: WitnessFilter = {},
-    options: { readonly signal?: AbortSignal } & ListenOptions = {},
+    options: { readonly signal?: AbortSignal; readonly last?: number } & ListenOptions = {},
   ): AsyncIterable<WitnessEntry> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(filter, FILTER);
-    refuseWrongValues(options, { signal: abortSignal, ...LISTEN });
-    const { signal, ...listen } = options;
+    refuseWrongValues(options, { signal: abortSignal, last: wholeNumberFromZero, ...LISTEN });
+    const { signal, last = 0, ...listen } = options;
     const { stopped } = this.#runtime;
     const over = signal === undefined ? stopped : AbortSignal.any([signal, stopped]);
-    return iterated<WitnessEntry>((handler) => this.#follow(filter, handler, listen), over);
+    return iterated<WitnessEntry>((handler) => this.#follow(filter, last, handler, listen), over);
   }
 
   async #follow(
     filter: WitnessFilter,
+    last: number,
     handler: (entry: WitnessEntry) => Promise<void>,
     listen: ListenOptions,
   ): Promise<Subscription> {
@@ -153,6 +165,8 @@ export class WitnessLog {
     const range = entryRange(chainOf(filter));
     /** Before this revision everything was handed out, and of it these keys: one write may make several entries. */
     let reached: Revision = 0;
+    /** What is written from this revision on is handed out in any case. */
+    let begun: Revision = 0;
     const ofReached = new Set<string>();
     const hand = async (pair: KeyValue): Promise<void> => {
       if (pair.modRevision < reached) return;
@@ -162,7 +176,8 @@ export class WitnessLog {
       ofReached.add(pair.key);
       await handler(entryIn(pair));
     };
-    const missed = (): AsyncIterable<KeyValue> => missedSince(runtime, range, reached, filter, signal);
+    const missed = (): AsyncIterable<KeyValue> =>
+      missedSince(runtime, range, { since: reached || begun, before: reached === 0 ? last : 0 }, filter, signal);
     const queue = new SubscriberQueue<KeyValue>(hand, missed);
     const alive = keepingAlive(runtime, listen);
     const stop = (): void => {
@@ -188,7 +203,10 @@ export class WitnessLog {
         },
         signal,
       );
-      reached = Math.max(reached, since + 1);
+      begun = since + 1;
+      // Read after the watch has begun, so that what is written meanwhile is in one of the two; `hand` drops what is in both.
+      if (last > 0) queue.restart(missed());
+      else reached = Math.max(reached, begun);
     } catch (error) {
       stop();
       throw error;

@@ -1,4 +1,4 @@
-/** What a watch of the record reads again, because its reader fell behind or the history that it needed is gone. */
+/** What a watch of the record reads: the last entries, if it begins with them, and what its reader or its store has missed. */
 import { Failure } from '../../failure.ts';
 import { type KeyRange, type KeyValue, readPages, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
@@ -16,17 +16,24 @@ export function isWanted(pair: KeyValue, filter: WitnessFilter): boolean {
   }
 }
 
-/** The entries from this revision on that are still there, in the order of their writes. Never throws: nobody could catch it. */
+/** Which entries, by the revisions of their writes. */
+interface Wanted {
+  readonly since: Revision;
+  /** So many of the last ones before that, too. */
+  readonly before: number;
+}
+
+/** Those of them that are still there, in the order of their writes. Never throws: nobody could catch it. */
 export async function* missedSince(
   runtime: Runtime,
   range: KeyRange,
-  since: Revision,
+  wanted: Wanted,
   filter: WitnessFilter,
   signal: AbortSignal,
 ): AsyncGenerator<KeyValue, void> {
   const found = await unlessStopped(runtime, signal, async () => {
     try {
-      return await readSince(runtime, range, since, signal);
+      return await readSince(runtime, range, wanted, filter, signal);
     } catch (error) {
       if (signal.aborted || Failure.is(error, 'closed')) return [];
       if (isTrouble(error)) throw error;
@@ -34,21 +41,34 @@ export async function* missedSince(
       throw new Failure('unavailable', 'the record of the witness could not be read', { cause: error });
     }
   });
-  for (const pair of found ?? []) if (isWanted(pair, filter)) yield pair;
+  yield* found ?? [];
 }
 
 async function readSince(
   { store }: Runtime,
   range: KeyRange,
-  since: Revision,
+  { since, before }: Wanted,
+  filter: WitnessFilter,
   signal: AbortSignal,
 ): Promise<readonly KeyValue[]> {
   const newer: KeyValue[] = [];
+  const older: KeyValue[] = [];
   let last: Revision | undefined;
   for await (const { pairs, revision } of readPages(store, range, nextLimit, signal)) {
     // Later pages show later writes, of which the earlier pages lack a part. The watch brings these writes whole.
     const until = (last ??= revision);
-    newer.push(...pairs.filter(({ modRevision }) => modRevision >= since && modRevision <= until));
+    for (const pair of pairs) {
+      if (pair.modRevision > until || (before === 0 && pair.modRevision < since) || !isWanted(pair, filter)) continue;
+      (pair.modRevision < since ? older : newer).push(pair);
+    }
+    if (older.length > 4 * before + 100) keepLast(older, before);
   }
-  return newer.sort((one, other) => one.modRevision - other.modRevision);
+  return [...keepLast(older, before), ...keepLast(newer)];
+}
+
+/** In the order of their writes. */
+function keepLast(pairs: KeyValue[], count = pairs.length): readonly KeyValue[] {
+  pairs.sort((one, other) => one.modRevision - other.modRevision);
+  pairs.splice(0, pairs.length - count);
+  return pairs;
 }

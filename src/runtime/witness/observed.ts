@@ -1,6 +1,6 @@
 /**
- * Enters what happened without a command: a member went with its lease, or another program wrote the keys of a task. Whoever
- * maintains the store does it, once: the entry compares what it saw.
+ * Enters what happened without a command: a member went with its lease, or another program wrote or deleted the keys of a
+ * task. Whoever maintains the store does it, once: the entry compares what it saw.
  */
 import type { Task } from '../../core/index.ts';
 import { type Compare, type KeyValue, pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
@@ -20,22 +20,32 @@ export async function enterObserved(runtime: Runtime, tasks: Iterable<Task>): Pr
 }
 
 async function enterMembers(runtime: Runtime): Promise<number> {
+  return enterGone(runtime, 'member', (id) => ({
+    key: stateKey('member', id),
+    deed: { actor: id, outcome: 'lease-ended', events: ['member:left'] },
+  }));
+}
+
+/** What was there after the last entry of its chain, and is not any more. `sign`: the key that it has for as long as it exists. */
+async function enterGone(
+  runtime: Runtime,
+  kind: 'member' | 'task',
+  sign: (id: string) => { readonly key: string; readonly deed: Pick<Deed, 'actor' | 'outcome' | 'events'> } | undefined,
+): Promise<number> {
   let entered = 0;
-  for await (const pair of pairsIn(runtime, prefixed(`${HEADS}member/`))) {
+  for await (const pair of pairsIn(runtime, prefixed(`${HEADS}${kind}/`))) {
     const document = pair.value.json;
     if (!isObject(document) || document['isLeased'] !== true) continue;
     const resource = resourceOfChain(pair.key, HEADS);
-    const id = resource.slice('member/'.length);
+    const gone = sign(resource.slice(kind.length + 1));
+    if (gone === undefined) continue;
     const isGone: Transaction = {
-      compare: [{ key: stateKey('member', id), target: 'version', is: '=', than: 0 }, unlessEntered(pair.key, pair)],
+      compare: [{ key: gone.key, target: 'version', is: '=', than: 0 }, unlessEntered(pair.key, pair)],
       success: [],
       failure: [],
     };
     runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, pair));
-    entered += await observe(runtime, isGone, {
-      ...{ resource, actor: id, outcome: 'lease-ended', events: ['member:left'] },
-      ...OBSERVED,
-    });
+    entered += await observe(runtime, isGone, { resource, ...gone.deed, ...OBSERVED });
   }
   return entered;
 }
@@ -44,15 +54,21 @@ const OBSERVED = { command: 'observed', component: 'maintenance' } as const;
 
 async function enterTasks(runtime: Runtime, tasks: Iterable<Task>): Promise<number> {
   let entered = 0;
+  const known = new Set<string>();
   for (const task of tasks) {
     const { id, data, owner, status, bookkeeping } = task;
+    if (data !== undefined) known.add(id);
     const newest = Math.max(data?.mod ?? 0, owner?.mod ?? 0, status?.mod ?? 0);
     const own = bookkeeping?.entry.head === undefined ? 0 : bookkeeping.mod;
     // All of our writes put the bookkeeping, so nothing of the task is newer.
     if (data === undefined || newest <= own) continue;
     entered += await enterTask(runtime, task, newest, id);
   }
-  return entered;
+  const deleted = { actor: '', outcome: 'deleted-by-others' };
+  const gone = await enterGone(runtime, 'task', (id) =>
+    known.has(id) ? undefined : { key: taskKeys(id).data, deed: deleted },
+  );
+  return entered + gone;
 }
 
 async function enterTask(runtime: Runtime, { owner, status }: Task, newest: number, id: string): Promise<number> {
@@ -76,6 +92,7 @@ async function enterTask(runtime: Runtime, { owner, status }: Task, newest: numb
   return observe(runtime, asSeen, {
     ...{ resource, actor: owner?.holder ?? '', outcome: 'changed-by-others', ...OBSERVED },
     detail: { status: status?.word ?? 'pending', owner: owner?.holder ?? '', revision: newest },
+    isLeased: true,
   });
 }
 

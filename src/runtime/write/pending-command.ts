@@ -1,7 +1,6 @@
 /** A command on its way to the store, and how its caller gets the outcome. */
-import { type Event, type Hold, NONE, type Request } from '../../core/index.ts';
+import { type Event, type Hold, NONE, type Origin, type Request } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
-import type { Origin } from './witness.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {

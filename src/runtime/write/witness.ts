@@ -10,7 +10,7 @@
  * Whether the witness is on is a property of the store: the first process that asks for it decides, while no other is at work,
  * and all others follow. So no process leaves a gap because it was started with another setting.
  */
-import { NONE } from '../../core/index.ts';
+import { NONE, type Origin } from '../../core/index.ts';
 import { nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { sha256 } from '../../host/index.ts';
@@ -40,15 +40,6 @@ import {
 } from '../layout.ts';
 import { isCount, isObject } from '../stored.ts';
 import { type ChainEnd, ChainEnds, NO_CHAIN } from './chain-ends.ts';
-
-/** What is said of the process that asked for something, in its entries. */
-export interface Origin {
-  /** When it was asked for. */
-  readonly at: number;
-  /** What asked; the primitive, if not given. */
-  readonly component?: string;
-  readonly trace?: string;
-}
 
 /** How an entry is added to a transaction. */
 export interface Link {
@@ -241,7 +232,7 @@ export function headIn(pair: KeyValue, isBare = false): Head | undefined {
   return head as unknown as Head;
 }
 
-/** Keeps the end of a chain in its own key. `isLeased`: its resource goes with a lease, and nobody enters that. */
+/** Keeps the end of a chain in its own key. `isLeased`: its resource may go without a command, and nobody enters that. */
 export function keepHead(path: string, { seq, hash }: Head, isLeased = false): Operation {
   return { do: 'put', key: headKey(path), value: encode(isLeased ? { seq, hash, isLeased } : { seq, hash }) };
 }

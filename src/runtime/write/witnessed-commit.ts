@@ -15,6 +15,7 @@ import type { Compare, Operation, Revision, Transaction, TransactionResult } fro
 import { chainPath, encode, type Head, headKey } from '../layout.ts';
 import type { ChainEnd } from './chain-ends.ts';
 import { chainEnd, keepHead, type Witness } from './witness.ts';
+import { waitedSince } from './witnessed.ts';
 
 /** What one write did to one resource, for its entry. */
 export interface Deed {
@@ -30,11 +31,13 @@ export interface Deed {
   /** What asked, if it is neither the primitive nor what this process was opened as. */
   readonly component?: string | undefined;
   readonly detail?: { readonly [name: string]: Json };
+  /** When it was asked for, by the wall clock, if it may wait. */
+  readonly askedAt?: number | undefined;
   /** The document that this write puts and that carries the end of the chain along, so that its readers know it. */
   readonly carrier?: string;
   /** The end of the chain as the carrier had it, which was put at `keyMod`. */
   readonly carried?: ChainEnd | undefined;
-  /** Something exists under this name from now on that its lease may end, which nobody would enter. */
+  /** Something exists under this name from now on that a lease may end, or another program, which nobody would enter. */
   readonly isLeased?: boolean;
   /** Takes the entry, once it is in the store. */
   readonly entered?: (entry: WitnessEntry) => void;
@@ -84,7 +87,7 @@ function attempt(
   const chains = deeds.map((deed) => {
     const path = chainPath(deed.resource);
     const end = witness.ends.newer(path, deed.carried);
-    const link = witness.link(deed.resource, end, time, host.revision, [commandOf(deed, witness)], path);
+    const link = witness.link(deed.resource, end, time, host.revision, [commandOf(deed, witness, time)], path);
     compare.push(...link.compare);
     if (deed.carrier !== undefined) carry(success, deed.carrier, link.head);
     success.push(link.put, keepHead(path, link.head, deed.isLeased));
@@ -130,8 +133,8 @@ function carry(operations: Operation[], carrier: string, head: Head): void {
   operations[place] = { ...put, value: encode({ ...(put.value.json as object), head }) };
 }
 
-function commandOf(deed: Deed, witness: Witness): WitnessedCommand {
-  const { resource, actor, command, outcome, events = [], detail, isLeased: _isLeased } = deed;
+function commandOf(deed: Deed, witness: Witness, time: number): WitnessedCommand {
+  const { resource, actor, command, outcome, events = [], detail, askedAt } = deed;
   const { trace = witness.trace, component = witness.component ?? resource.slice(0, resource.indexOf('/')) } = deed;
   return {
     actor: enteredText(actor),
@@ -140,6 +143,7 @@ function commandOf(deed: Deed, witness: Witness): WitnessedCommand {
     command,
     outcome,
     events,
+    ...(askedAt !== undefined && waitedSince(askedAt, time)),
     ...(detail !== undefined && Object.keys(detail).length > 0 && { detail }),
   };
 }

@@ -1,10 +1,18 @@
 /** What the witness enters of the commands of one write: who asked for what, and what became of it. */
-import { type Answer, type Event, type Hold, type Json, type Loss, NONE, type Step } from '../../core/index.ts';
+import {
+  type Answer,
+  type Event,
+  type Hold,
+  type Json,
+  type Loss,
+  NONE,
+  type Origin,
+  type Step,
+} from '../../core/index.ts';
 import { entered, enteredText, type WitnessedCommand } from '../../core/witness/index.ts';
 import { randomHex, sha256 } from '../../host/index.ts';
 import type { Coordinated } from './machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
-import type { Origin } from './witness.ts';
 
 /** A command that changed something, with its step and the state before it. */
 export interface WitnessedStep {
@@ -96,8 +104,11 @@ function common(
 
 /** Only what may wait, and did. */
 function waited({ kind, origin }: Fields, at: number): { readonly waitedMs?: number } {
-  if (origin === undefined || (kind !== 'acquire' && kind !== 'upgrade')) return {};
-  const waitedMs = Math.max(0, Math.round(at - origin.at));
+  return origin === undefined || (kind !== 'acquire' && kind !== 'upgrade') ? {} : waitedSince(origin.at, at);
+}
+
+export function waitedSince(askedAt: number, at: number): { readonly waitedMs?: number } {
+  const waitedMs = Math.max(0, Math.round(at - askedAt));
   return waitedMs === 0 ? {} : { waitedMs };
 }
 

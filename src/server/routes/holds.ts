@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
 import type { Collected } from '../../runtime/holds/tickets.ts';
-import type { ClaimReleaseOutcome, DetachedHold, HoldClaim, RenewOutcome } from '../../runtime/holds/terms.ts';
+import type {
+  ClaimReleaseOutcome,
+  DetachedHold,
+  HoldClaim,
+  RenewOutcome,
+  SettingsView,
+} from '../../runtime/holds/terms.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Semaphore } from '../../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -66,10 +72,11 @@ interface Askable<H extends DetachedHold> {
  * the client is away, and also while the server is.
  */
 export async function acquire<H extends DetachedHold>(
-  { caller, signal }: Pick<Call<unknown, unknown, unknown>, 'caller' | 'signal'>,
+  call: Pick<Call<unknown, unknown, unknown>, 'caller' | 'signal'>,
   of: Askable<H>,
   { wait = true, waitMs = DEFAULT_WAIT_MS, ticket: known, ...asked }: Asking,
 ): Promise<Answer> {
+  const { caller } = call;
   const { strategy, holder: who } = asked;
   for (const one of [who, ...(asked.within ?? [])]) refuseForeign(caller, one);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
@@ -88,7 +95,8 @@ export async function acquire<H extends DetachedHold>(
   let answer = known === undefined ? await of.askDetached(options as never) : undefined;
   if (answer === undefined || answer.kind === 'waiting') {
     const of1 = { ticket: answer?.ticket ?? (known as string), holder: who };
-    answer = await of.collect(of1, { waitMs: known === undefined && !wait ? 0 : waitMs, signal });
+    // The signal is made when it is asked for, and most requests are granted without a wait.
+    answer = await of.collect(of1, { waitMs: known === undefined && !wait ? 0 : waitMs, signal: call.signal });
   }
   if (answer.kind === 'gone') {
     throw new Problem('gone', `${resource}: there is no such request any more; ask without a ticket`, { resource });
@@ -101,6 +109,15 @@ export async function acquire<H extends DetachedHold>(
   return ok(hold);
 }
 
+/** `more`: what semaphores have besides. */
+export function rulesTold(
+  resource: string,
+  { onStale, maxHoldMs, ttlMs: longest }: SettingsView,
+  more: object = {},
+): Answer {
+  return ok({ resource, ...more, onStale, maxHoldMs: maxHoldMs ?? null, ttlMs: longest ?? null });
+}
+
 export function renewing(kind: Kind): Operation {
   return operation({
     ...{ id: `${kind}.renew`, method: 'post', path: `${base(kind)}/renew`, tag: `${kind}s`, role: 'worker', params },
@@ -108,7 +125,7 @@ export function renewing(kind: Kind): Operation {
     description: 'Extends a hold by its full time; with `ttlMs`, by another time from now on.',
     body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
     answers: { 200: { description: 'Renewed, or held by a process that renews it itself.', schema: renewed } },
-    problems: ['lost', 'not-owner'],
+    problems: ['gone', 'not-owner'],
     async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
       refuseForeign(caller, claim.holder);
       const one = resourceIn(box, kind, called);

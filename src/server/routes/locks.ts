@@ -5,25 +5,20 @@ import type { ModeOutcome } from '../../runtime/holds/terms.ts';
 import { actorOf, refuseForeign } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
+import { anyObject, asking, grant, holder, settings, token, waiting, waitMs } from '../schemas.ts';
 import {
-  anyObject,
-  grant,
-  holder,
-  maxHoldMs,
-  metadata,
-  priority,
-  reason,
-  settings,
-  strategy,
-  ticket,
-  ticketMs,
-  token,
-  ttlMs,
-  waiting,
-  waitMs,
-  within,
-} from '../schemas.ts';
-import { acquire, base, breaking, given, notOwner, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
+  acquire,
+  base,
+  breaking,
+  given,
+  notOwner,
+  params,
+  releasing,
+  renewing,
+  rulesTold,
+  WAITS,
+  withdrawing,
+} from './holds.ts';
 
 const mode = z.enum(['exclusive', 'shared']).describe('Alone, or together with other readers.');
 const path = base('lock');
@@ -66,21 +61,7 @@ export const locks: readonly Operation[] = [
       'Waits in the queue for at most `waitMs`, and then answers 202 with a ticket. The same request with the ticket goes on ' +
       'waiting in the same place, at any server of the store. A ticket that is not sent again within 60 s, or the time of the ' +
       'hold, leaves the queue. With `wait: false` a lock that is held is refused at once. The same holder again gets the same token.',
-    body: z.strictObject({
-      holder,
-      mode: mode.optional(),
-      ttlMs: ttlMs.optional(),
-      wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
-      waitMs: waitMs.optional(),
-      ticket: ticket.optional(),
-      ticketMs: ticketMs.optional(),
-      priority: priority.optional(),
-      reason: reason.optional(),
-      metadata: metadata.optional(),
-      maxHoldMs: maxHoldMs.optional(),
-      strategy: strategy.optional(),
-      within: within.optional(),
-    }),
+    body: z.strictObject({ holder, mode: mode.optional(), ...asking }),
     answers: {
       200: { description: 'Acquired.', schema: z.object({ ...grant, mode }) },
       202: { description: 'It waits, and keeps its place.', schema: waiting },
@@ -99,7 +80,7 @@ export const locks: readonly Operation[] = [
       'A wait that is over keeps no place: ask again.',
     body: z.strictObject({ holder, token, waitMs: waitMs.optional() }),
     answers: { 200: { description: 'Exclusive from now on.', schema: tokenAnswer } },
-    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'not-owner', 'attached'],
+    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'gone', 'not-owner', 'attached'],
     async run({ box, caller, signal, params: { name }, body: { waitMs: longest = 0, ...claim } }) {
       refuseForeign(caller, claim.holder);
       const lock = box.lock(name);
@@ -112,7 +93,7 @@ export const locks: readonly Operation[] = [
     description: 'Nobody gets the lock in between; waiting readers join. The token stays the same.',
     body: z.strictObject({ holder, token }),
     answers: { 200: { description: 'Shared from now on.', schema: tokenAnswer } },
-    problems: ['lost', 'not-owner', 'attached'],
+    problems: ['gone', 'not-owner', 'attached'],
     async run({ box, caller, params: { name }, body }) {
       refuseForeign(caller, body.holder);
       const lock = box.lock(name);
@@ -128,8 +109,7 @@ export const locks: readonly Operation[] = [
     async run({ box, caller, params: { name }, body }) {
       const lock = box.lock(name);
       await lock.configure(given(body) as never, { by: actorOf(caller, undefined) });
-      const { onStale, maxHoldMs: longest, ttlMs: ttl } = await lock.inspect();
-      return ok({ resource: lock.resource, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
+      return rulesTold(lock.resource, await lock.inspect());
     },
   }),
   breaking('lock'),

@@ -6,24 +6,8 @@ import type { ResizeResult } from '../../runtime/holds/semaphore.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import {
-  anyObject,
-  grant,
-  holder,
-  maxHoldMs,
-  metadata,
-  priority,
-  reason,
-  settings,
-  strategy,
-  ticket,
-  ticketMs,
-  ttlMs,
-  waiting,
-  waitMs,
-  within,
-} from '../schemas.ts';
-import { acquire, base, breaking, given, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
+import { anyObject, asking, grant, holder, reason, settings, waiting } from '../schemas.ts';
+import { acquire, base, breaking, given, params, releasing, renewing, rulesTold, WAITS, withdrawing } from './holds.ts';
 
 const path = base('semaphore');
 const tag = 'semaphores';
@@ -76,17 +60,7 @@ export const semaphores: readonly Operation[] = [
       holder,
       weight: z.int().min(1).optional().describe('How many slots in total; 1 if not given.'),
       capacity: capacity.optional(),
-      ttlMs: ttlMs.optional(),
-      wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
-      waitMs: waitMs.optional(),
-      ticket: ticket.optional(),
-      ticketMs: ticketMs.optional(),
-      priority: priority.optional(),
-      reason: reason.optional(),
-      metadata: metadata.optional(),
-      maxHoldMs: maxHoldMs.optional(),
-      strategy: strategy.optional(),
-      within: within.optional(),
+      ...asking,
     }),
     answers: {
       200: {
@@ -100,8 +74,10 @@ export const semaphores: readonly Operation[] = [
       202: { description: 'It waits, and keeps its place.', schema: waiting },
     },
     problems: WAITS,
-    run: ({ body: { capacity: slots, ...body }, ...call }) =>
-      acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body),
+    run(call) {
+      const { capacity: slots, ...body } = call.body;
+      return acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body);
+    },
   }),
   renewing('semaphore'),
   releasing('semaphore'),
@@ -124,8 +100,8 @@ export const semaphores: readonly Operation[] = [
       if (slots !== undefined) refuseUnlessResized(one.resource, await one.resize(slots, { by, ...given({ from }) }));
       const changes = given(rules);
       if (Object.keys(changes).length > 0) await one.configure(changes as never, { by });
-      const { capacity: now, onStale, maxHoldMs: longest, ttlMs: ttl } = await one.inspect();
-      return ok({ resource: one.resource, capacity: now, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
+      const now = await one.inspect();
+      return rulesTold(one.resource, now, { capacity: now.capacity });
     },
   }),
   operation({

@@ -203,7 +203,7 @@ export const tasks: readonly Operation[] = [
       'Deletes a task that no worker has; its id is free again. Refused while others depend on it. A token that is bound to ' +
       'holders deletes only what one of these has published.',
     answers: { 200: { description: 'Forgotten.', schema: outcomeAnswer } },
-    problems: ['no-such-thing', 'wrong-state', 'foreign-holder'],
+    problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: task } }) {
       const { kind: outcome, ...details } = await box.tasks.forget(task, await forgetting(box, caller, task));
       if (outcome === 'forgotten') return ok({ outcome, task });

@@ -85,13 +85,21 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.watch', method: 'get', path: '/v1/witness/watch', tag, role: 'viewer' },
     summary: 'Follow the record',
     description:
-      'Server-sent events, an `entry` for each one that fits from now on. After a lost connection, read the entries `since` the ' +
-      'last one: the stream does not go back.',
-    query: z.strictObject(filter),
+      'Server-sent events, an `entry` for each one that fits: first the `last` of those that are there, then each that is ' +
+      'written, without a gap between. After a lost connection, read the entries `since` the last one: the stream does not go back.',
+    query: z.strictObject({
+      ...filter,
+      last: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .optional()
+        .meta({ type: 'integer', description: 'Begin with so many of the entries that are there; 0 if not given.' }),
+    }),
     answers: { 200: { description: 'A stream of `text/event-stream`.' } },
-    run: ({ box, signal, query }) =>
+    run: ({ box, signal, query: { last = 0, ...rest } }) =>
       Promise.resolve(
-        entryStream((over) => box.witness.watch(given(query) as WitnessFilter, { signal: over }), signal),
+        entryStream((over) => box.witness.watch(given(rest) as WitnessFilter, { signal: over, last }), signal),
       ),
   }),
   operation({
@@ -158,11 +166,9 @@ export const witness: readonly Operation[] = [
     answers: { 201: { description: 'The entry.', schema: entry } },
     problems: ['witness-off'],
     async run({ box, caller, body: { actor, ...own } }) {
+      const who = actorOf(caller, actor);
       await refuseUnlessOn(box);
-      return ok(
-        await box.witness.record({ ...(given(own) as typeof own), actor: actorOf(caller, actor) } as never),
-        201,
-      );
+      return ok(await box.witness.record({ ...(given(own) as typeof own), actor: who } as never), 201);
     },
   }),
 ];

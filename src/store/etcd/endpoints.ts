@@ -41,10 +41,10 @@ const LONGEST_PAUSE_MS = 500;
 export class Endpoints {
   readonly #options: EndpointOptions;
   readonly #listener: EndpointListener;
+  readonly #closing = new AbortController();
   #next: number;
   #link: Link | undefined;
   #isSeeking = false;
-  readonly #closing = new AbortController();
   /** The connection on which we are logging in. */
   #fresh: Connection | undefined;
   /** Left links: they take no new requests, and close when their timer rings. */

@@ -19,7 +19,7 @@ export const handlePromises: readonly StorePromise[] = [
     await refuses('closed', () => store.health());
   }),
 
-  promise('closing a store ends its watches without an error, for whoever is waiting too', async (subject) => {
+  promise('closing a store ends its watches without an error, also while a reader waits', async (subject) => {
     const waiting = await Reader.open(subject, EVERYTHING, 'now');
     const idle = await Reader.open(subject, EVERYTHING, 'now');
     const ended = waiting.end();

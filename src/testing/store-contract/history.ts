@@ -29,22 +29,25 @@ export const historyPromises: readonly StorePromise[] = [
     assert.deepEqual(await (await Reader.open(subject, { key: 'a' }, revision + 1)).tell(1), ['put a=4']);
   }),
 
-  promise('a watch that starts before what is compacted is told `compacted`, even by one revision', async (subject) => {
-    const { store } = subject;
-    await apply(store, put('a', '1'));
-    await apply(store, put('a', '2'));
-    const { revision } = await apply(store, remove('a'));
-    await apply(store, put('a', '3'));
-    await store.compact(revision);
-    for (const since of [0, revision - 2, revision - 1]) {
-      const failure = await (await Reader.open(subject, { key: 'a' }, since)).failure();
-      assert.equal(
-        failure?.code,
-        'compacted',
-        `since ${since}, compacted ${revision}: ${failure?.message ?? 'something was delivered'}`,
-      );
-    }
-  }),
+  promise(
+    'a watch that starts before what is compacted fails with `compacted`, even by one revision',
+    async (subject) => {
+      const { store } = subject;
+      await apply(store, put('a', '1'));
+      await apply(store, put('a', '2'));
+      const { revision } = await apply(store, remove('a'));
+      await apply(store, put('a', '3'));
+      await store.compact(revision);
+      for (const since of [0, revision - 2, revision - 1]) {
+        const failure = await (await Reader.open(subject, { key: 'a' }, since)).failure();
+        assert.equal(
+          failure?.code,
+          'compacted',
+          `since ${since}, compacted ${revision}: ${failure?.message ?? 'something was delivered'}`,
+        );
+      }
+    },
+  ),
 
   promise('a watch that has been given everything is not touched by compaction', async (subject) => {
     const { store } = subject;
@@ -61,7 +64,7 @@ export const historyPromises: readonly StorePromise[] = [
   }),
 
   promise(
-    'a reader that compaction overtakes gets every change or is told `compacted`: never a gap',
+    'a reader that compaction overtakes gets every change or fails with `compacted`: never a gap',
     async (subject) => {
       const { store } = subject;
       const reader = await Reader.open(subject, EVERYTHING, 'now');

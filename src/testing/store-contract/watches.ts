@@ -218,7 +218,7 @@ export const watchPromises: readonly StorePromise[] = [
     abort.abort();
   }),
 
-  promise('aborting its signal ends a watch without an error, for whoever is waiting too', async (subject) => {
+  promise('aborting its signal ends a watch without an error, also while a reader waits', async (subject) => {
     const waiting = await Reader.open(subject, { key: 'a' }, 'now');
     const ended = waiting.end();
     waiting.abort();

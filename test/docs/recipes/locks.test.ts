@@ -29,7 +29,7 @@ describe('the recipes for locks', () => {
     await expect.poll(async () => (await box.lock(lock).inspect()).waiting.length).toBe(count);
   };
 
-  it('deploy once at a time: the second one is told who deploys and why, and does nothing', async () => {
+  it('deploy once at a time: the second one learns who deploys and why, and does nothing', async () => {
     shop.standIn('./deploy.sh', AT_WORK);
     const first = await atWork(shop.try('deploy', { env: { VERSION: '7.2' }, stdin: 'open' }));
     const second = await shop.try('deploy', { env: { VERSION: '7.3' } }).ended;

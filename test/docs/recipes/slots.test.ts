@@ -45,7 +45,7 @@ describe('the recipes for slots', () => {
     expect(mostAtOnce(shop.log, (key) => (key === 'make' ? 4 : 1))).toBe(8);
   });
 
-  it('set the capacity once, and refuse whoever names another', async () => {
+  it('set the capacity once, and refuse a run that names another', async () => {
     shop.standIn('make', beside(5, '$SIGNALBOX_SLOT_BUILDS'));
     const [resize, run] = shop.text('capacity').split('\n') as [string, string];
     expect(await shop.shell(resize).ended).toMatchObject({ code: 0 });

@@ -12,7 +12,7 @@ export const driverLaws: Laws = {
     return command.kind === 'drive' && driver.token > last ? undefined : `${driver.token} came by ${command.kind}`;
   },
 
-  'one who was replaced changes nothing, and is told to leave': (seen) => {
+  'a driver that was replaced changes nothing, and has to leave': (seen) => {
     const { command, step, past } = seen;
     if (!('token' in command) || command.token >= past.token) return undefined;
     if (hasChanged(seen)) return `${command.kind} with ${command.token} after ${past.token}`;
@@ -45,7 +45,7 @@ export const driverLaws: Laws = {
     return isFine ? undefined : `${effect.kind}, ${when}, blocked on ${blocked?.on}`;
   },
 
-  'whoever takes over can go on, or has to ask, or may leave; it is never in the middle of a command': (seen) => {
+  'a driver that takes over can go on, or has to ask, or may leave; it is never in the middle of a command': (seen) => {
     const { state } = seen.step;
     if (state === undefined) return undefined;
     const command = { kind: 'drive', holder: 'next', token: state.lastToken + 1, command: 'next' } as const;

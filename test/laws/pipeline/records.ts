@@ -39,7 +39,7 @@ export const recordLaws: Laws = {
     return runbook.phases[where?.phase ?? 0]?.holds.length === 0 ? 'there are none' : undefined;
   },
 
-  'to be blocked, to resume and to end is told': (seen) => {
+  'a pipeline that is blocked, resumes or ends is reported': (seen) => {
     const { before, step } = seen;
     const { state } = step;
     if (!hasChanged(seen) || state === undefined) return undefined;

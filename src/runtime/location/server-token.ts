@@ -5,32 +5,38 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Failure, shown } from '../../failure.ts';
-import { localTokenFile, readLocalToken } from '../../runtime/location/local-token.ts';
-import { storeUrl } from '../../runtime/location/location.ts';
-import { CliExit, EXIT } from '../exit-code.ts';
 import { Listening } from './listening.ts';
+import { localTokenFile, readLocalToken } from './local-token.ts';
+import { storeUrl } from './location.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const LARGEST_BYTES = 1024;
 
-/** The token itself, or what gives it before each request. */
-export function serverToken(url: string, env: Environment, listening = Listening.now): string | (() => string) {
+/** The token itself, or what gives it before each request. `urls`: the servers, each of which may be asked. */
+export function serverToken(
+  urls: string | readonly string[],
+  env: Environment,
+  listening = Listening.now,
+): string | (() => string) {
   const named = env['SIGNALBOX_SERVER_TOKEN'];
   if (named !== undefined && named !== '') return named;
   const file = env['SIGNALBOX_TOKEN_FILE'];
   if (file !== undefined && file !== '') return tokenIn(file);
   const store = storeUrl(undefined, { ...env, SIGNALBOX_URL: undefined });
-  const local = isLoopback(new URL(url).hostname) ? localTokenOf(store) : undefined;
+  const servers = [urls].flat();
+  const far = servers.find((url) => !isLoopback(new URL(url).hostname));
+  const local = far === undefined ? localTokenOf(store) : undefined;
   if (local === undefined) {
     const how = 'set SIGNALBOX_TOKEN_FILE to the file that has it, or SIGNALBOX_SERVER_TOKEN to the token itself';
     const make = 'signalbox token create, where the store is, makes one';
-    throw new CliExit(EXIT.usage, `there is no token for ${url}\n  ${how}\n  ${make}`);
+    throw new Failure('invalid', `there is no token for ${far ?? servers.join(', ')}\n  ${how}\n  ${make}`);
   }
   // Before each request: between two of them the server may have ended, and another user may listen in its place.
   return () => {
-    refuseForeign(url, listening(), localTokenFile(store));
-    return local;
+    const now = listening();
+    if (servers.filter((url) => isServedByOwn(url, now, localTokenFile(store))).length > 0) return local;
+    throw new Failure('unavailable', `no process of this machine listens at ${servers.join(', ')}`);
   };
 }
 
@@ -45,14 +51,14 @@ function localTokenOf(store: string): string | undefined {
 
 /**
  * Every user of the machine can listen on a port of loopback, and would be sent the token, which is an administrator's. A
- * process of this user, or of root, can read it anyway.
+ * process of this user, or of root, can read it anyway. False if nobody listens there; throws if another user does.
  */
-function refuseForeign(url: string, listening: Listening | undefined, file: string): void {
+function isServedByOwn(url: string, listening: Listening | undefined, file: string): boolean {
   const own = process.geteuid?.();
   const explicitly = `to send it all the same, set SIGNALBOX_TOKEN_FILE=${file}`;
   if (own === undefined || listening === undefined) {
     const what = `this system does not tell which user listens at ${url}, so the local token was not sent`;
-    throw new CliExit(EXIT.usage, `${what}\n  ${explicitly}`);
+    throw new Failure('invalid', `${what}\n  ${explicitly}`);
   }
   const { hostname, port, protocol } = new URL(url);
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
@@ -60,9 +66,9 @@ function refuseForeign(url: string, listening: Listening | undefined, file: stri
   const foreign = users.find((uid) => uid !== own && uid !== 0);
   if (foreign !== undefined) {
     const what = `another user (${foreign}) listens at ${url}, so the local token was not sent there`;
-    throw new CliExit(EXIT.unreachable, `${what}\n  ${explicitly}`);
+    throw new Failure('forbidden', `${what}\n  ${explicitly}`);
   }
-  if (users.length === 0) throw new Failure('unavailable', `no process of this machine listens at ${url}`);
+  return users.length > 0;
 }
 
 function isLoopback(host: string): boolean {
@@ -71,7 +77,7 @@ function isLoopback(host: string): boolean {
 }
 
 function tokenIn(file: string): string {
-  const wrong = (why: string): CliExit => new CliExit(EXIT.usage, `SIGNALBOX_TOKEN_FILE is ${shown(file)}: ${why}`);
+  const wrong = (why: string): Failure => new Failure('invalid', `SIGNALBOX_TOKEN_FILE is ${shown(file)}: ${why}`);
   try {
     // A pipe without a writer would be waited for without end.
     const stat = statSync(file);
@@ -80,6 +86,6 @@ function tokenIn(file: string): string {
     if (token === '') throw wrong('it is empty');
     return token;
   } catch (error) {
-    throw error instanceof CliExit ? error : wrong((error as Error).message);
+    throw Failure.is(error) ? error : wrong((error as Error).message);
   }
 }

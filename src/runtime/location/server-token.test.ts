@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ensureLocalToken } from '../../runtime/location/local-token.ts';
-import { storeUrl } from '../../runtime/location/location.ts';
 import { Listening } from './listening.ts';
-import { serverToken } from './token.ts';
+import { ensureLocalToken } from './local-token.ts';
+import { storeUrl } from './location.ts';
+import { serverToken } from './server-token.ts';
 
 let dir: string;
 let env: Record<string, string>;

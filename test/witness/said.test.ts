@@ -1,0 +1,136 @@
+// What an entry says of its command: who asked, for which trace, and how long the request had waited.
+
+import type { Signalbox } from 'signalbox';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { WitnessedCommand } from '../../src/core/index.ts';
+import type { WitnessFilter } from '../../src/runtime/witness/filter.ts';
+import { openMemory } from '../../src/store/index.ts';
+import { TestClock } from '../../src/testing/test-clock.ts';
+import { settled } from '../support/outcome.ts';
+import { opening } from './boxes.ts';
+
+const HOUR = 3_600_000;
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`;
+
+async function commands(box: Signalbox, filter: WitnessFilter = {}): Promise<readonly WitnessedCommand[]> {
+  const all: WitnessedCommand[] = [];
+  for await (const entry of box.witness.entries(filter)) all.push(...entry.commands);
+  return all;
+}
+
+interface Contest {
+  /** How the request of the second ends. */
+  readonly outcome: string;
+  /** The first has what the second waits for, until `end`. */
+  begin(box: Signalbox): Promise<{ readonly waiting: Promise<unknown>; end(): Promise<unknown> }>;
+}
+
+const SECOND = { holder: 'bob' };
+
+function claimContest(wait: (box: Signalbox) => Promise<unknown>): Contest {
+  return {
+    outcome: 'claimed',
+    async begin(box) {
+      await box.tasks.publish('7', {});
+      const first = await box.tasks.claim('7', { holder: 'ann' });
+      return { waiting: wait(box), end: () => first.release() };
+    },
+  };
+}
+
+const contests: Readonly<Record<string, Contest>> = {
+  lock: {
+    outcome: 'acquired',
+    async begin(box) {
+      const first = await box.lock('main').acquire({ holder: 'ann' });
+      return { waiting: box.lock('main').acquire(SECOND), end: () => first.release() };
+    },
+  },
+  semaphore: {
+    outcome: 'acquired',
+    async begin(box) {
+      const first = await box.semaphore('s', { capacity: 1 }).acquire({ holder: 'ann' });
+      return { waiting: box.semaphore('s', { capacity: 1 }).acquire(SECOND), end: () => first.release() };
+    },
+  },
+  upgrade: {
+    outcome: 'upgraded',
+    async begin(box) {
+      const first = await box.lock('main').acquire({ holder: 'ann', mode: 'shared' });
+      const own = await box.lock('main').acquire({ ...SECOND, mode: 'shared' });
+      return { waiting: own.upgrade(), end: () => first.release() };
+    },
+  },
+  'claim of one task': claimContest((box) => box.tasks.claim('7', SECOND)),
+  'claim of the next task': claimContest((box) => box.tasks.claimNext(SECOND)),
+  'detached claim': claimContest((box) => box.tasks.claimNextDetached(SECOND)),
+};
+
+describe('an entry says how long a request had waited', () => {
+  it.each(Object.entries(contests))('for a %s', async (_, { outcome, begin }) => {
+    const clock = new TestClock();
+    const box = await opening(openMemory({ clock }), { clock });
+    const { waiting, end } = await begin(box);
+    await settled();
+    await clock.advance(HOUR);
+    await end();
+    await waiting;
+    const waited = (await commands(box)).filter(({ waitedMs }) => waitedMs !== undefined);
+    expect(waited).toMatchObject([{ actor: 'bob', outcome, waitedMs: HOUR }]);
+  });
+});
+
+describe('an entry names the trace', () => {
+  afterEach(() => void vi.unstubAllEnvs());
+
+  it.each([
+    ['of the option', { traceId: 'build-12' }, { SIGNALBOX_TRACE_ID: 'other' }, 'build-12'],
+    ['in a traceparent that the option is', { traceId: TRACEPARENT }, {}, TRACE],
+    ['of SIGNALBOX_TRACE_ID', {}, { SIGNALBOX_TRACE_ID: 'build-13', TRACEPARENT }, 'build-13'],
+    ['in a traceparent in SIGNALBOX_TRACE_ID', {}, { SIGNALBOX_TRACE_ID: TRACEPARENT }, TRACE],
+    ['of TRACEPARENT', {}, { TRACEPARENT }, TRACE],
+    ['of nothing if TRACEPARENT is none', {}, { TRACEPARENT: 'nonsense' }, undefined],
+  ])('%s', async (_, options, environment, expected) => {
+    for (const name of ['SIGNALBOX_TRACE_ID', 'TRACEPARENT']) vi.stubEnv(name, undefined);
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    const box = await opening(openMemory(), options);
+    await (await box.lock('main').acquire()).release();
+    await box.tasks.publish('7', {});
+    await box.witness.record({ component: 'deploy', event: 'deploy:started' });
+    const traces = (await commands(box)).map(({ trace }) => trace);
+    expect(traces).toEqual(Array.from({ length: 4 }, () => expected));
+  });
+});
+
+describe('entries are found', () => {
+  it('by actor, resource, event, trace, component and time', async () => {
+    const clock = new TestClock();
+    const begun = clock.now();
+    const store = openMemory({ clock });
+    const ann = await opening(store, { clock, traceId: 'build-1', component: 'ci' });
+    const bob = await opening(store, { clock, traceId: 'build-2' });
+    const hold = await ann.lock('main').acquire({ holder: 'ann' });
+    const waiting = bob.lock('main').acquire({ holder: 'bob' });
+    await settled();
+    await clock.advance(1_000);
+    await hold.release();
+    const second = await waiting;
+    await clock.advance(1_000);
+    await second.release();
+    await ann.tasks.publish('7', {}, { by: 'ann', traceId: 'build-3' });
+    const seen = async (filter: WitnessFilter): Promise<readonly string[]> => {
+      const found: string[] = [];
+      for await (const entry of ann.witness.entries(filter)) found.push(`${entry.resource} ${entry.time - begun}`);
+      return [...new Set(found)];
+    };
+    expect(await seen({ actor: 'bob', event: 'lock:acquired' })).toEqual(['lock/main 1000']);
+    expect(await seen({ event: 'task:*' })).toEqual(['task/7 2000']);
+    expect(await seen({ trace: 'build-1', event: 'lock:*' })).toEqual(['lock/main 0', 'lock/main 1000']);
+    expect(await seen({ trace: 'build-3' })).toEqual(['task/7 2000']);
+    expect(await seen({ component: 'ci', resource: 'task/*' })).toEqual(['task/7 2000']);
+    expect(await seen({ actor: 'bob', component: 'ci' })).toEqual([]);
+    expect(await seen({ since: begun + 1_500, resource: 'lock/main' })).toEqual(['lock/main 2000']);
+    expect(await seen({ until: begun + 999, event: 'lock:*' })).toEqual(['lock/main 0']);
+  });
+});
