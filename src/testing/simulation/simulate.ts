@@ -17,7 +17,7 @@ import { fakeAdapters } from '../adapters/fake-adapters.ts';
 import { Checker, type Violation } from './checker.ts';
 import { EVERYTHING, switchWitnessOn, WitnessChecker } from './witness-checker.ts';
 import { Faults } from './faults.ts';
-import { Network, Post } from './network.ts';
+import { Network, Post, withHealthOf } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
 import { noticeUnhandled } from './unhandled.ts';
@@ -389,18 +389,4 @@ class Simulation {
 
 function isUnfinished({ isDone, process }: User): boolean {
   return !isDone && !process.isDead;
-}
-
-function withHealthOf(network: Network, store: Store): Store {
-  return {
-    transaction: (transaction) => network.transaction(transaction),
-    grantLease: (ttlMs) => network.grantLease(ttlMs),
-    keepLeaseAlive: (id) => network.keepLeaseAlive(id),
-    revokeLease: (id) => network.revokeLease(id),
-    leaseState: (id) => network.leaseState(id),
-    watch: (range, since, signal) => network.watch(range, since, signal),
-    compact: (revision) => network.compact(revision),
-    health: () => store.health(),
-    close: () => network.close(),
-  };
 }
