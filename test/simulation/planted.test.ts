@@ -109,14 +109,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'nobody wakes those who wait for the dead',
-    shownBy: 1,
+    shownBy: 8,
     file: 'runtime/runtime.ts',
     right: '#leaseGone(): void {\n    this.#settleInTurn();',
     wrong: '#leaseGone(): void {',
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
-    shownBy: 44,
+    shownBy: 115,
     file: 'runtime/write/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
@@ -130,7 +130,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a watch that comes back from now on skips what happened meanwhile',
-    shownBy: 177,
+    shownBy: 129,
     file: 'runtime/session/follow.ts',
     right: 'watch = await store.watch(range, delivered, signal, hint);',
     wrong: "watch = await store.watch(range, 'now', signal, hint);",
@@ -165,7 +165,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 123,
+    shownBy: 102,
     file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
@@ -173,7 +173,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',
-    shownBy: 109,
+    shownBy: 205,
     workload: 'slots',
     file: 'runtime/write/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",

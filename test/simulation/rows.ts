@@ -78,7 +78,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that is refused as things are known is put into the queue',
     workload: 'slots',
-    shownBy: 8,
+    shownBy: 13,
     file: 'runtime/write/batch.ts',
     right: 'if (!pending.effective) continue;',
     wrong: '',
@@ -95,7 +95,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release that fails while its process closes ends the process',
     workload: 'names',
-    shownBy: 7,
+    shownBy: 32,
     oftener: [closedCutOff],
     file: 'runtime/holds/hold.ts',
     right: 'await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);',
