@@ -77,6 +77,21 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
     }
   });
 
+  it('shows what is recorded while it is open, and what was verified stays so', async () => {
+    await site.hold('recorded-first', 'agent:11');
+    const { page, complaints } = await visit(browser, site, { path: '/timeline' });
+    const first = page.locator('.row.recorded', { hasText: 'recorded-first' }).first();
+    const later = page.locator('.row.recorded', { hasText: 'recorded-later' }).first();
+    await first.waitFor();
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await first.getByRole('img', { name: 'verified', exact: true }).waitFor();
+    await site.hold('recorded-later', 'agent:11');
+    await later.getByRole('img', { name: 'not verified' }).waitFor();
+    await first.getByRole('img', { name: 'verified', exact: true }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
   it('shows along the slider where much happened, and where the witness sealed its record', async () => {
     await site.ask('POST', '/v1/witness/checkpoints', {});
     const { page, complaints } = await visit(browser, site, { path: '/timeline' });

@@ -46,17 +46,32 @@ describe('the record', () => {
 
   it('lists the newest entries of all chains', () => {
     const answer = { entries: [entry, { ...entry, seq: 6, time: 300 }, { ...entry, resource: 'lock/b', time: 200 }] };
-    expect(newestRecorded(answer, 2).map(({ time }) => time)).toEqual([300, 200]);
+    expect(newestRecorded([], answer, 2).map(({ time }) => time)).toEqual([300, 200]);
+  });
+
+  it('keeps what it knows of an entry that comes again, and has room for the newest', () => {
+    const known = newestRecorded([], { entries: [entry, { ...entry, seq: 6, time: 300 }], revision: 50 }, 2);
+    const later = {
+      entries: [
+        { ...entry, seq: 6, time: 300 },
+        { ...entry, seq: 7, time: 400 },
+      ],
+      revision: 60,
+    };
+    expect(newestRecorded(known, later, 2)).toMatchObject([
+      { seq: 7, asOf: 60 },
+      { seq: 6, asOf: 50 },
+    ]);
   });
 
   it('calls an entry verified only if a verification has read it and found nothing', () => {
-    expect(standingOf(entry, 50, undefined)).toBe('unknown');
-    expect(standingOf(entry, 50, whole)).toBe('clear');
+    expect(standingOf({ ...entry, asOf: 50 }, undefined)).toBe('unknown');
+    expect(standingOf({ ...entry, asOf: 50 }, whole)).toBe('clear');
     // Written while the verification ran, by a clock that is behind.
-    expect(standingOf(entry, 51, whole)).toBe('unknown');
+    expect(standingOf({ ...entry, asOf: 51 }, whole)).toBe('unknown');
     const broken = { ...whole, finding: { resource: 'lock/main', seq: 5, why: 'changed' } };
-    expect(standingOf(entry, 50, broken)).toBe('danger');
-    expect(standingOf({ ...entry, seq: 4 }, 50, broken)).toBe('unknown');
-    expect(standingOf({ ...entry, resource: 'lock/b' }, 50, broken)).toBe('unknown');
+    expect(standingOf({ ...entry, asOf: 50 }, broken)).toBe('danger');
+    expect(standingOf({ ...entry, seq: 4, asOf: 50 }, broken)).toBe('unknown');
+    expect(standingOf({ ...entry, resource: 'lock/b', asOf: 50 }, broken)).toBe('unknown');
   });
 });

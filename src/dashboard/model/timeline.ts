@@ -104,20 +104,31 @@ export interface Verified {
   readonly finding?: { readonly resource?: string; readonly seq?: number; readonly why: string };
 }
 
-/** The newest of a page of the record, which comes chain by chain. */
-export function newestRecorded(answer: unknown, most: number): readonly Recorded[] {
-  return (items(object(answer)['entries']) as readonly Recorded[])
-    .toSorted((one, other) => other.time - one.time)
-    .slice(0, most);
+/** An entry, and the revision of the answer that it first came with: it was not written after that. */
+export interface Known extends Recorded {
+  readonly asOf: number;
+}
+
+/** The newest of what is known and of a page of the record, which comes chain by chain. */
+export function newestRecorded(known: readonly Known[], answer: unknown, most: number): readonly Known[] {
+  const asOf = Number(object(answer)['revision'] ?? Infinity);
+  const all = new Map(known.map((one) => [keyOf(one), one]));
+  for (const one of items(object(answer)['entries']) as readonly Recorded[]) {
+    if (!all.has(keyOf(one))) all.set(keyOf(one), { ...one, asOf });
+  }
+  return [...all.values()].toSorted((one, other) => other.time - one.time || other.seq - one.seq).slice(0, most);
+}
+
+function keyOf({ resource, seq, hash }: Recorded): string {
+  return `${seq} ${hash} ${resource}`;
 }
 
 /**
- * `asOf`: no entry that is shown was written after this revision. A verification that began before that may not have read
- * them all. After something wrong was found, it says nothing of what it had not read.
+ * A verification that began before an entry was written may not have read it. After something wrong was found, it says nothing
+ * of what it had not read.
  */
 export function standingOf(
-  { resource, seq }: Recorded,
-  asOf: number,
+  { resource, seq, asOf }: Known,
   verified: Verified | undefined,
 ): 'clear' | 'danger' | 'unknown' {
   if (verified === undefined || asOf > verified.revision) return 'unknown';

@@ -1,5 +1,5 @@
 /** What the board leaves out, read when a page needs it, and again when `changed` does. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import { object } from '../model/read.ts';
 import { store } from './app.ts';
@@ -25,4 +25,37 @@ export function useAnswer(path: string, changed = ''): Json | undefined {
 export function useRead(path: string, changed: string): Json | undefined {
   const json = useAnswer(path, changed);
   return store.snapshot.past === undefined ? json : undefined;
+}
+
+const SHORTEST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** So many times as long as a reading took: the server reads for this page a tenth of the time at most. */
+const PAUSES = 10;
+
+/**
+ * Reads at once, and again after `changed` did: one reading at a time, with a pause before the next, so that many changes in a
+ * row cost one reading.
+ */
+export function useFollowing(changed: string, read: (over: AbortSignal) => Promise<void>): void {
+  const [done, setDone] = useState<{ readonly upTo: string; readonly pauseMs: number }>();
+  const latest = useRef({ changed, read });
+  latest.current = { changed, read };
+  const isBehind = done?.upTo !== changed;
+  useEffect(() => {
+    if (!isBehind) return undefined;
+    const over = new AbortController();
+    const begin = async (): Promise<void> => {
+      const { changed: upTo, read: readNow } = latest.current;
+      const began = performance.now();
+      // Where the server refuses, what was read before stays.
+      await readNow(over.signal).catch(() => undefined);
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, PAUSES * (performance.now() - began)));
+      if (!over.signal.aborted) setDone({ upTo, pauseMs });
+    };
+    const timer = setTimeout(() => void begin(), done?.pauseMs ?? 0);
+    return () => {
+      clearTimeout(timer);
+      over.abort();
+    };
+  }, [isBehind, done]);
 }

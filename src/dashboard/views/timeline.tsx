@@ -10,6 +10,7 @@ import { clock, count, plural } from '../model/time.ts';
 import {
   EVENT_KINDS,
   newerThan,
+  type Known,
   newestRecorded,
   type Recorded,
   saidOf,
@@ -18,11 +19,11 @@ import {
   type Verified,
 } from '../model/timeline.ts';
 import type { Happening, Trouble } from '../model/types.ts';
-import { address } from '../ui/app.ts';
+import { address, store } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { FilterField, ListHead } from '../ui/list-parts.tsx';
 import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
-import { useAnswer } from '../ui/reading.ts';
+import { useAnswer, useFollowing } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
 import { LookBack } from './look-back.tsx';
@@ -36,6 +37,7 @@ const ROW_HEIGHT = 36;
 const NARROW_ROW_HEIGHT = 56;
 const MOST_RECORDED = 12;
 const RECENT_MS = 900_000;
+const NONE_KNOWN = { rows: [], isPart: false };
 
 export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state, now, route } = snapshot;
@@ -156,7 +158,20 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
 }
 
 function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }): JSX.Element {
-  const witness = object(useAnswer('/v1/witness'));
+  const [witness, setWitness] = useState<Readonly<Record<string, unknown>>>({});
+  const [known, setKnown] = useState<{ readonly rows: readonly Known[]; readonly isPart: boolean }>(NONE_KNOWN);
+  const [begin] = useState(Math.floor(now - RECENT_MS));
+  // Of now, also while an earlier time is shown.
+  useFollowing(String(store.state?.revision), async (over) => {
+    const about = object(await get('/v1/witness', over));
+    setWitness(about);
+    if (about['isOn'] !== true) return;
+    // What is older than all that are shown need not be read again.
+    const since = known.rows.length < MOST_RECORDED ? begin : Math.floor(known.rows.at(-1)?.time ?? begin);
+    const page = await get(`/v1/witness/entries?limit=1000&since=${since}`, over);
+    const rows = newestRecorded(known.rows, page, MOST_RECORDED);
+    setKnown({ rows, isPart: typeof object(page)['next'] === 'string' });
+  });
   const isOn = witness['isOn'] === true;
   return (
     <Panel
@@ -171,7 +186,8 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
             <bdi class="grow">{shortened(subject + says, 400)}</bdi>
           </p>
         ))}
-      {isOn && <RecordOn now={now} />}
+      {isOn && <RecordOn now={now} known={known.rows} />}
+      {known.isPart && <p class="foot">Of the first 1,000 entries of those that were read last</p>}
       {witness['isOn'] === false && (
         <div class="inside soft">
           The witness of this store is off. Switch it on with the store's URL:
@@ -182,9 +198,7 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
   );
 }
 
-function RecordOn({ now }: { now: number }): JSX.Element {
-  const [since] = useState(Math.floor(now - RECENT_MS));
-  const page = useAnswer(`/v1/witness/entries?limit=1000&since=${since}`);
+function RecordOn({ now, known }: { now: number; known: readonly Known[] }): JSX.Element {
   const [verified, setVerified] = useState<Verified>();
   const [state, setState] = useState<'idle' | 'busy' | { readonly failed: string }>('idle');
   const verify = (): void => {
@@ -199,7 +213,6 @@ function RecordOn({ now }: { now: number }): JSX.Element {
     );
   };
   const finding = verified?.finding;
-  const asOf = Number(object(page)['revision'] ?? Infinity);
   return (
     <>
       <div class="note record">
@@ -217,12 +230,9 @@ function RecordOn({ now }: { now: number }): JSX.Element {
           {state === 'busy' ? 'Verifying' : 'Verify'}
         </button>
       </div>
-      {newestRecorded(page, MOST_RECORDED).map((one) => (
-        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} standing={standingOf(one, asOf, verified)} />
+      {known.map((one) => (
+        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} standing={standingOf(one, verified)} />
       ))}
-      {typeof object(page)['next'] === 'string' && (
-        <p class="foot">Of the first 1,000 entries of the last 15 minutes</p>
-      )}
     </>
   );
 }
