@@ -13,11 +13,12 @@ import { errorOf, type ProblemDetails } from './problem.ts';
 /** How to reach a server. */
 export interface ConnectOptions {
   /**
-   * The token, or what gives it: asked before each request, so that a token can be replaced. If it throws a `Failure` with the
-   * code `unavailable`, nothing is sent, and it is asked again a little later. In Node it may be left out: then it comes from
+   * The token, or what gives it for the server that is about to be asked: called before each request, so that a token can be
+   * replaced. If it throws a `Failure` with the code `unavailable` or `forbidden`, nothing is sent to that server, and the next
+   * one is tried; `unavailable` is tried again a little later. In Node it may be left out: then it comes from
    * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE` or, for a server on loopback, from the file of the local token.
    */
-  readonly token?: string | (() => string | Promise<string>);
+  readonly token?: string | ((server: string) => string | Promise<string>);
   /** The name of the holder for everything that names none itself. */
   readonly holder?: string;
   /** How long holds and claims that renew themselves last should this program die: 30 s, if not given. */
@@ -107,8 +108,8 @@ export class Requests {
 
   /** Opens a stream at the present server; a caller that loses it opens another. */
   async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
-    const token = await this.#token();
-    const response = await this.#fetch(this.#url({ path }), {
+    const { server, token } = await this.#permitted();
+    const response = await this.#fetch(urlAt(server, { path }), {
       headers: { ...headers, Authorization: `Bearer ${token}` },
       signal: AbortSignal.any([signal, this.closed.signal]),
     }).catch((error: unknown) => {
@@ -145,9 +146,9 @@ export class Requests {
     key: string | undefined,
   ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; wasSent: boolean }> {
     this.#refuseIfOver(ask);
-    let token: string;
+    let permitted: { readonly server: string; readonly token: string };
     try {
-      token = await this.#token();
+      permitted = await this.#permitted();
     } catch (error) {
       // Whatever gives the token may know that the server is away.
       if (Failure.is(error, 'unavailable')) return { error, wasSent: false };
@@ -157,10 +158,10 @@ export class Requests {
     const timer = this.clock.timer((ask.waitMs ?? 0) + ANSWER_MS, () => late.abort(new Error('no answer in time')));
     const signals = [late.signal, this.closed.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
     try {
-      const response = await this.#fetch(this.#url(ask), {
+      const response = await this.#fetch(urlAt(permitted.server, ask), {
         method: ask.method,
         headers: {
-          Authorization: `Bearer ${token}`,
+          Authorization: `Bearer ${permitted.token}`,
           ...(ask.body !== undefined && { 'Content-Type': 'application/json' }),
           ...(key !== undefined && { 'Idempotency-Key': key }),
         },
@@ -178,17 +179,27 @@ export class Requests {
     }
   }
 
-  #token(): string | Promise<string> {
+  /** The first server from the present one on that there is a token for, with that token, which is for no other server. */
+  async #permitted(): Promise<{ readonly server: string; readonly token: string }> {
     const { token = '' } = this.#options;
-    return typeof token === 'string' ? token : token();
-  }
-
-  #url({ path, query = {} }: Pick<Ask, 'path' | 'query'>): string {
-    const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
-      value === undefined ? [] : [[name, String(value)]],
-    );
-    const text = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
-    return `${this.#servers[this.#current] as string}${path}${text}`;
+    const first = this.#current;
+    const refusals: Failure[] = [];
+    for (let next = 0; next < this.#servers.length; next++) {
+      const at = (first + next) % this.#servers.length;
+      const server = this.#servers[at] as string;
+      try {
+        const given = typeof token === 'string' ? token : await token(server);
+        if (next > 0) this.#current = at;
+        return { server, token: given };
+      } catch (error) {
+        if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'forbidden')) throw error;
+        refusals.push(error);
+      }
+    }
+    // A server that is only away may come back, although another user listens in the place of another one.
+    const away = refusals.find(({ code }) => code === 'unavailable');
+    const told = [...new Set(refusals.map(({ message }) => message))].join('\n');
+    throw new Failure(away === undefined ? 'forbidden' : 'unavailable', told, { cause: away ?? refusals[0] });
   }
 
   #refuseIfOver({ signal }: Ask): void {
@@ -210,6 +221,14 @@ export class Requests {
     const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
+}
+
+function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>): string {
+  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  const text = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+  return `${server}${path}${text}`;
 }
 
 function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {

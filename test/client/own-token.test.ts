@@ -62,6 +62,31 @@ describe('in Node, a program that names no token', () => {
     expect(await both.token()).toMatchObject({ name: 'local' });
   });
 
+  it.runIf(process.platform === 'linux')('sends the local one to no port where nobody listens', async () => {
+    elsewhere();
+    const { port } = new URL(listening.url);
+    const sent: string[] = [];
+    const asking = (async (url: string, init: RequestInit) => {
+      sent.push(new URL(url).host);
+      return fetch(url, init);
+    }) as typeof fetch;
+    await using several = connect(['http://127.0.0.1:1', listening.url], { fetch: asking });
+    expect(await several.token()).toMatchObject({ name: 'local' });
+    await using byName = connect(`http://localhost:${port}`, { fetch: asking });
+    expect(await byName.token()).toMatchObject({ name: 'local' });
+    expect(sent).toEqual([`127.0.0.1:${port}`, `127.0.0.1:${port}`]);
+  });
+
+  it('asks its own server although the token is not for the place of another one', async () => {
+    const token = (server: string): string => {
+      if (server === listening.url) return local;
+      throw new Failure('forbidden', 'another user listens there');
+    };
+    await using box = connect(['http://127.0.0.1:1', listening.url], { token });
+    expect(await box.token()).toMatchObject({ name: 'local' });
+    await expect(connect('http://127.0.0.1:1', { token }).token()).rejects.toThrow(/another user listens there/);
+  });
+
   it('is told how to name one for a server on another machine, which the local one is not sent to', async () => {
     elsewhere();
     for (const url of ['http://192.0.2.1:7300', [listening.url, 'http://192.0.2.1:7300']]) {

@@ -24,7 +24,10 @@ it.skipIf(whyNoOthers() !== undefined)('the local token goes to a server of this
     let text = '';
     other.child.stdout?.on('data', (data: string) => (text += data));
     await Promise.all([other.printed(';'), once(own, 'listening')]);
-    const give = (port: string | number): string => (serverToken(`http://127.0.0.1:${port}`, env) as () => string)();
+    const give = (port: string | number): string => {
+      const server = `http://127.0.0.1:${port}`;
+      return (serverToken(server, env) as (server: string) => string)(server);
+    };
     expect(give((own.address() as AddressInfo).port)).toBe(token);
     expect(() => give(text.split(';')[0] as string)).toThrow(`another user (${NOBODY.uid}) listens`);
   } finally {

@@ -7,6 +7,7 @@ import type { Condition, Explanation } from '../../core/index.ts';
 import { requiredInputs } from '../../core/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
+import { addressesOf } from '../../runtime/location/loopback.ts';
 import { serverToken } from '../../runtime/location/server-token.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
@@ -23,8 +24,9 @@ const RETRY_MS = 3_000;
 
 export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {
   const { ttlMs } = options;
-  const token = serverToken(url, process.env);
-  const client = connect(url, { token, retryMs: RETRY_MS, ...(ttlMs !== undefined && { ttlMs }) });
+  const urls = addressesOf(url, process.env);
+  const token = serverToken(urls, process.env);
+  const client = connect(urls, { token, retryMs: RETRY_MS, ...(ttlMs !== undefined && { ttlMs }) });
   const parts = {
     lock: client.lock.bind(client),
     semaphore: client.semaphore.bind(client),

@@ -12,13 +12,17 @@ import { storeUrl } from './location.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const LARGEST_BYTES = 1024;
+const LOOPBACK = ['127.0.0.1', '::1'];
 
-/** The token itself, or what gives it before each request. `urls`: the servers, each of which may be asked. */
+/**
+ * The token itself, or what gives it for the server that is about to be asked, one of `urls`. The local token is for the
+ * addresses of `addressesOf`: a name may lead to an address where nobody listens yet.
+ */
 export function serverToken(
   urls: string | readonly string[],
   env: Environment,
   listening = Listening.now,
-): string | (() => string) {
+): string | ((server: string) => string) {
   const named = env['SIGNALBOX_SERVER_TOKEN'];
   if (named !== undefined && named !== '') return named;
   const file = env['SIGNALBOX_TOKEN_FILE'];
@@ -33,10 +37,10 @@ export function serverToken(
     throw new Failure('invalid', `there is no token for ${far ?? servers.join(', ')}\n  ${how}\n  ${make}`);
   }
   // Before each request: between two of them the server may have ended, and another user may listen in its place.
-  return () => {
-    const now = listening();
-    if (servers.filter((url) => isServedByOwn(url, now, localTokenFile(store))).length > 0) return local;
-    throw new Failure('unavailable', `no process of this machine listens at ${servers.join(', ')}`);
+  // Of this server alone: where nobody listens now, another user may by the time that the request comes there.
+  return (server) => {
+    if (isServedByOwn(server, listening(), localTokenFile(store))) return local;
+    throw new Failure('unavailable', `no process of this machine listens at ${server}`);
   };
 }
 
@@ -51,7 +55,8 @@ function localTokenOf(store: string): string | undefined {
 
 /**
  * Every user of the machine can listen on a port of loopback, and would be sent the token, which is an administrator's. A
- * process of this user, or of root, can read it anyway. False if nobody listens there; throws if another user does.
+ * process of this user, or of root, can read it anyway. False if nobody listens there, or at one of the two addresses of
+ * `localhost`, unless a certificate shows who answers; throws if another user listens.
  */
 function isServedByOwn(url: string, listening: Listening | undefined, file: string): boolean {
   const own = process.geteuid?.();
@@ -62,13 +67,14 @@ function isServedByOwn(url: string, listening: Listening | undefined, file: stri
   }
   const { hostname, port, protocol } = new URL(url);
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
-  const users = listening.usersAt(hostname.replace(/^\[|\]$/g, ''), number);
-  const foreign = users.find((uid) => uid !== own && uid !== 0);
+  const hosts = hostname === 'localhost' && protocol === 'http:' ? LOOPBACK : [hostname.replace(/^\[|\]$/g, '')];
+  const users = hosts.map((host) => listening.usersAt(host, number));
+  const foreign = users.flat().find((uid) => uid !== own && uid !== 0);
   if (foreign !== undefined) {
     const what = `another user (${foreign}) listens at ${url}, so the local token was not sent there`;
     throw new Failure('forbidden', `${what}\n  ${explicitly}`);
   }
-  return users.length > 0;
+  return users.every((found) => found.length > 0);
 }
 
 function isLoopback(host: string): boolean {
