@@ -8,6 +8,7 @@
 import { Hono } from 'hono';
 import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
+import { Failure } from '../failure.ts';
 import type { MetricsSources } from '../metrics/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -140,7 +141,7 @@ class App implements Server {
   }
 
   stop(): void {
-    this.#stop.abort(new Error('the server stops'));
+    this.#stop.abort(new Failure('closed', 'the server stops'));
     void this.#mcp?.then((mounted) => mounted.close()).catch(() => undefined);
   }
 
@@ -325,7 +326,7 @@ class App implements Server {
     const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
     const content = `${JSON.stringify(params ?? {})}\n${text}`;
-    return onceOnly(this.#box, { key, caller, operation: operation.id, content }, run as () => Promise<Answer>);
+    return onceOnly(this.#box, { key, caller, operation: operation.id, body, content }, run as () => Promise<Answer>);
   }
 
   async #bodyOf(asked: Asked): Promise<string> {

@@ -25,7 +25,20 @@ const OF_LEASES =
   /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew))$/;
 
 export function keptText(operation: string): string {
-  return OF_LEASES.test(operation) ? 'for as long as the lease that it gave, or else for two minutes' : 'for 24 hours';
+  if (!OF_LEASES.test(operation)) return 'for 24 hours';
+  const usual = 'for as long as the lease that it gave, or else for two minutes';
+  if (operation.endsWith('.acquire')) return `for 24 hours if it takes a hold away (\`strategy\`), if not, ${usual}`;
+  return operation.endsWith('.release') ? `for 24 hours without a token, with one ${usual}` : usual;
+}
+
+/**
+ * To take a hold away again would take it from the next holder, and a release without a token would end the next hold of the
+ * same holder: these are like a break.
+ */
+function isHarmless(operation: string, body: unknown): boolean {
+  const { strategy, token } = Object(body) as { readonly strategy?: unknown; readonly token?: unknown };
+  if (!OF_LEASES.test(operation) || strategy === 'force' || strategy === 'steal-stale') return false;
+  return !operation.endsWith('.release') || token !== undefined;
 }
 
 interface Keyed {
@@ -33,18 +46,19 @@ interface Keyed {
   readonly caller: Caller;
   /** The id of the operation. */
   readonly operation: string;
-  /** Its parameters and its body. */
+  readonly body: unknown;
+  /** Its parameters and its body, as they were sent. */
   readonly content: string;
 }
 
 export async function onceOnly(
   box: Signalbox,
-  { key, caller, operation, content }: Keyed,
+  { key, caller, operation, body, content }: Keyed,
   run: () => Promise<Answer>,
 ): Promise<Answer> {
   refuseUnlessKey(key);
   // Each token has keys of its own: nobody learns of the requests of others.
-  const isOfLease = OF_LEASES.test(operation);
+  const isOfLease = isHarmless(operation, body);
   const [at, what] = [hash(`${caller.id}\n${key}`), hash(`${operation}\n${content}`)];
   const begun = await box.once.begin(at, what, RUNNING_MS, isOfLease ? undefined : KEPT_MS);
   switch (begun.kind) {

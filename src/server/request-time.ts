@@ -36,7 +36,7 @@ export async function inTime(
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = clock.timer(longestMs, () => {
-      over.abort();
+      over.abort(tooLong(method, longestMs));
       timer = clock.timer(MOMENT_MS, () => reject(tooLong(method, longestMs)));
     });
   });
@@ -46,12 +46,22 @@ export async function inTime(
     // What it got until then is its own; a place in a queue is not for a token that is not valid any more.
     if (answer.status === 200 || !isRevoked()) return answer;
   } catch (error) {
-    if (!isRevoked()) throw error;
+    if (!isRevoked()) {
+      // An operation may throw why it was asked to stop.
+      throw ends().some(({ aborted, reason }) => aborted && reason === error) ? cutShort(method) : error;
+    }
   } finally {
     timer?.cancel();
     waiting?.leave();
   }
   throw unauthenticated('this token was revoked or has expired meanwhile');
+}
+
+function cutShort(method: Operation['method']): Failure {
+  const what = 'the server stops, or the client has left';
+  return method === 'get'
+    ? new Failure('unavailable', `${what}; ask again`)
+    : new Failure('outcome-unknown', `${what}: it may have been done; look before you ask again`);
 }
 
 function tooLong(method: Operation['method'], ms: number): Failure {

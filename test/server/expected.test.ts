@@ -45,6 +45,11 @@ describe('with what was seen', () => {
     expect(await server.post('/v1/pipelines/unseen/cancel', { expected: { startedAt } })).toMatchObject({
       ...{ status: 202, body: { outcome: 'cancelled' } },
     });
+    // The one that was cancelled is not the one that was seen.
+    const earlier = new Date(Date.parse(startedAt) - 1).toISOString();
+    expect(await server.post('/v1/pipelines/unseen/cancel', { expected: { startedAt: earlier } })).toMatchObject(
+      wrongState,
+    );
   });
 
   it('a semaphore that has another capacity meanwhile keeps it, over HTTP and in the library', async () => {
@@ -54,6 +59,7 @@ describe('with what was seen', () => {
     expect(await put({ capacity: 5, fromCapacity: 3 })).toMatchObject({
       ...{ status: 409, body: { code: 'wrong-state', outcome: 'capacity-mismatch', capacity: 2 } },
     });
+    expect(await put({ fromCapacity: 3, ttlMs: 1000 })).toMatchObject({ status: 400, body: { code: 'invalid-input' } });
     const mismatch = { kind: 'capacity-mismatch', capacity: 2, asked: 3 };
     expect(await server.box.semaphore('seen').resize(5, { from: 3 })).toEqual(mismatch);
     const remote = connect('http://127.0.0.1:7300', {

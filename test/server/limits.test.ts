@@ -107,6 +107,31 @@ describe('a request', () => {
     vi.restoreAllMocks();
   });
 
+  it.each(['takes too long', 'outlives its server', 'outlives its client'])(
+    'that stops as it is asked to, because it %s, is no bug',
+    async (why) => {
+      const left = new AbortController();
+      let begin = (): void => undefined;
+      const begun = new Promise<void>((resolve) => (begin = resolve));
+      vi.spyOn(server.box, 'eventsSince').mockImplementation(async (_pattern, _after, _listener, signal) => {
+        const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
+        begin();
+        await stopped;
+      });
+      const request = new Request('http://127.0.0.1/v1/history', {
+        headers: { Authorization: `Bearer ${LOCAL}` },
+        signal: left.signal,
+      });
+      const answer = server.server.fetch(request);
+      await begun;
+      if (why === 'takes too long') await clock.advance(61_000);
+      else if (why === 'outlives its server') server.server.stop();
+      else left.abort();
+      expect((await answer).status).toBe(503);
+      vi.restoreAllMocks();
+    },
+  );
+
   it.each(['revoked', 'expired'])('that waits ends when its token is %s, and leaves nothing behind', async (how) => {
     const token = await server.token('worker', how === 'expired' ? { ttlMs: 20_000 } : {});
     await server.post('/v1/locks/main/acquire', { holder: 'a', ttlMs: 3_600_000 });
@@ -146,6 +171,35 @@ describe('an Idempotency-Key', () => {
     expect((await server.get('/v1/locks/main')).body.holds).toMatchObject([{ holder: 'b' }]);
   });
 
+  it('of what takes a hold away, or names none, counts for a day as well', async () => {
+    const force = { holder: 'b', strategy: 'force', reason: 'stuck', ttlMs: 1000 };
+    const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } });
+    const take = () => server.post('/v1/locks/main/acquire', force, keyed('take'));
+    const leave = () => server.post('/v1/locks/other/release', { holder: 'c' }, keyed('leave'));
+    await server.post('/v1/locks/other/acquire', { holder: 'c' });
+    expect([(await take()).status, (await leave()).status]).toEqual([200, 200]);
+    await clock.advance(600_000);
+    for (const name of ['main', 'other']) {
+      await server.post(`/v1/locks/${name}/acquire`, { holder: 'c', ttlMs: 3_600_000 });
+    }
+    for (const again of [await take(), await leave()]) expect(again.headers.get('idempotent-replayed')).toBe('true');
+    for (const name of ['main', 'other']) {
+      expect((await server.get(`/v1/locks/${name}`)).body.holds).toMatchObject([{ holder: 'c' }]);
+    }
+  });
+
+  it('of a change that was done is not free again because the store was away afterwards', async () => {
+    const one = server.box.semaphore('gpu');
+    vi.spyOn(one, 'inspect').mockRejectedValueOnce(new Failure('unavailable', 'the store is away'));
+    vi.spyOn(server.box, 'semaphore').mockReturnValueOnce(one);
+    const ask = () => server.ask('PUT', '/v1/semaphores/gpu/settings', { capacity: 2, fromCapacity: 0 }, { headers });
+    const first = await ask();
+    vi.restoreAllMocks();
+    expect(first).toMatchObject({ status: 504, body: { code: 'outcome-unknown' } });
+    expect((await ask()).body).toEqual(first.body);
+    expect((await server.get('/v1/semaphores/gpu')).body.capacity).toBe(2);
+  });
+
   it.each([
     ['PUT', '/v1/locks/main/settings', { ttlMs: 1000 }],
     ['PUT', '/v1/semaphores/gpu/settings', { capacity: 3, ttlMs: 1000 }],
@@ -175,6 +229,12 @@ describe('an Idempotency-Key', () => {
           .map(({ description }) => [operationId, description] as const),
       );
     const short = texts.filter(([, text]) => text.endsWith('as the lease that it gave, or else for two minutes.'));
+    expect(
+      short
+        .filter(([, text]) => text.includes('24 hours'))
+        .map(([id]) => id)
+        .sort(),
+    ).toEqual(['lock.acquire', 'lock.release', 'semaphore.acquire', 'semaphore.release']);
     const ofHolds = ['acquire', 'renew', 'release', 'withdraw'];
     expect(short.map(([id]) => id).sort()).toEqual(
       [

@@ -73,6 +73,13 @@ describe('the witness over HTTP', () => {
     expect(ours).toEqual(all.filter((one) => one.startsWith('lock/n-1#')));
   });
 
+  it('is read no further when its reader has left, although no entry fits', async () => {
+    await server.post('/v1/locks/a/acquire', { holder: 'a' });
+    const left = new Error('left');
+    const reading = server.box.witness.entries({ actor: 'nobody' }, { signal: AbortSignal.abort(left) });
+    await expect(reading.next()).rejects.toBe(left);
+  });
+
   it('says so when entries between two pages were trimmed', async () => {
     for (let n = 0; n < 6; n++) await (await server.box.lock('a').acquire({ holder: `h-${n}` })).release();
     await (await server.box.lock('z').acquire()).release();

@@ -122,17 +122,21 @@ export class WitnessLog {
 
   /**
    * The entries that fit, chain by chain, each chain in order. `after` goes on behind an entry that was read before; throws
-   * `compacted`, and says up to where the chain was trimmed, if entries went that come after it.
+   * `compacted`, and says up to where the chain was trimmed, if entries went that come after it. Throws the reason of `signal`
+   * when that aborts, also between entries that do not fit.
    */
   async *entries(
     filter: WitnessFilter = {},
-    options: { readonly after?: Pick<WitnessEntry, 'resource' | 'seq'> } = {},
+    options: { readonly after?: Pick<WitnessEntry, 'resource' | 'seq'>; readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<WitnessEntry, void> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(filter, FILTER);
-    refuseWrongValues(options, { after: anything });
-    const { after } = options;
-    for await (const entry of entriesIn(this.#runtime, chainOf(filter), after)) if (fits(entry, filter)) yield entry;
+    refuseWrongValues(options, { after: anything, signal: abortSignal });
+    const { after, signal } = options;
+    for await (const entry of entriesIn(this.#runtime, chainOf(filter), after)) {
+      signal?.throwIfAborted();
+      if (fits(entry, filter)) yield entry;
+    }
   }
 
   /**

@@ -6,9 +6,9 @@ import { encode } from '../layout.ts';
 import { SharedWrites } from './shared-writes.ts';
 
 /** Puts a key that is not there yet. */
-const putting = (key: string, letters = 1): Transaction => ({
+const putting = (key: string, letters = 1, letter = 'x'): Transaction => ({
   compare: [{ key, target: 'version', is: '=', than: 0 }],
-  success: [{ do: 'put', key, value: encode('x'.repeat(letters)) }],
+  success: [{ do: 'put', key, value: encode(letter.repeat(letters)) }],
   failure: [{ do: 'read', key }],
 });
 
@@ -56,14 +56,18 @@ it('a transaction is no larger than stores take', async () => {
   const { sent, shared } = storeWith([]);
   await Promise.all(Array.from({ length: 70 }, (_, n) => shared.send(putting(`k${n}`))));
   expect(sent.map((keys) => keys.split(' ').length)).toEqual([32, 32, 6]);
-  await Promise.all(['x', 'y', 'z'].map((key) => shared.send(putting(key, 200_000))));
+  await Promise.all(['x', 'y', 'z'].map((key) => shared.send(putting(key, 100_000))));
   expect(sent.slice(3)).toEqual(['x y', 'z']);
+  await Promise.all(['u', 'v'].map((key) => shared.send(putting(key, 70_000, 'ü'))));
+  expect(sent.slice(5)).toEqual(['u', 'v']);
 });
 
-it('the end of a lease concerns the one that needs it; what else fails concerns all', async () => {
-  const lease = storeWith([], new Failure('not-found', 'there is no such lease'));
-  expect(kept(await Promise.all(['a', 'b'].map((key) => lease.shared.send(putting(key)))))).toEqual([true, true]);
-  expect(lease.sent).toEqual(['a b', 'a', 'b']);
+it('what a store refuses concerns one of them; that it is away concerns all', async () => {
+  for (const code of ['not-found', 'invalid'] as const) {
+    const refusing = storeWith([], new Failure(code, 'there is no such lease, or it is too large'));
+    expect(kept(await Promise.all(['a', 'b'].map((key) => refusing.shared.send(putting(key)))))).toEqual([true, true]);
+    expect(refusing.sent).toEqual(['a b', 'a', 'b']);
+  }
   const away = storeWith([], new Failure('outcome-unknown', 'no answer'));
   const tried = await Promise.allSettled(['a', 'b'].map((key) => away.shared.send(putting(key))));
   expect(tried.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

@@ -9,6 +9,7 @@
 import { Failure } from '../../failure.ts';
 import type { Transaction, TransactionResult } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
+import { isTrouble } from './recovery.ts';
 import { send } from './write-once.ts';
 
 interface Waiting {
@@ -46,12 +47,14 @@ export class SharedWrites {
     let keys = new Set<string>();
     for (const one of all) {
       const own = one.transaction.compare.map(({ key }) => key);
-      if (some.length === MOST_AT_ONCE || bytes > MOST_BYTES || own.some((key) => keys.has(key))) {
+      const size = sizeOf(one.transaction);
+      const isFull = some.length === MOST_AT_ONCE || (some.length > 0 && bytes + size > MOST_BYTES);
+      if (isFull || own.some((key) => keys.has(key))) {
         void this.#together(some);
         [some, bytes, keys] = [[], 0, new Set()];
       }
       some.push(one);
-      bytes += sizeOf(one.transaction);
+      bytes += size;
       for (const key of own) keys.add(key);
     }
     void this.#together(some);
@@ -69,8 +72,9 @@ export class SharedWrites {
       if (!succeeded) return this.#alone(some);
       for (const { resolve } of some) resolve({ succeeded, revision, results: [] });
     } catch (error) {
-      // A lease that one of them needs has ended: nothing was done.
-      if (Failure.is(error, 'not-found')) return this.#alone(some);
+      // The store was not reached, or did not answer: that concerns all. What else fails, such as the end of a lease, concerns
+      // one of them, and nothing was done.
+      if (!isTrouble(error) && !Failure.is(error, 'closed')) return this.#alone(some);
       for (const { reject } of some) reject(error);
     }
   }
@@ -81,5 +85,8 @@ export class SharedWrites {
 }
 
 function sizeOf({ success }: Transaction): number {
-  return success.reduce((sum, operation) => sum + ('value' in operation ? operation.value.text.length : 0), 0);
+  return success.reduce(
+    (sum, operation) => sum + ('value' in operation ? Buffer.byteLength(operation.value.text) : 0),
+    0,
+  );
 }

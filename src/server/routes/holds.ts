@@ -1,6 +1,7 @@
 /** What locks and semaphores have in common over HTTP. Holds are detached: they last for their time after each renewal. */
 import { z } from 'zod';
 import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import type { Collected } from '../../runtime/holds/tickets.ts';
 import type {
   ClaimReleaseOutcome,
@@ -107,6 +108,16 @@ export async function acquire<H extends DetachedHold>(
   }
   const { id: _id, ...hold } = answer.hold;
   return ok(hold);
+}
+
+/**
+ * The error of what follows a change that is done. The store may be away by then, but an answer that says so would mean that
+ * nothing was done, and its repeat would be carried out.
+ */
+export function afterChange(resource: string, error: unknown): unknown {
+  if (!Failure.is(error) || !['unavailable', 'closed', 'forbidden'].includes(error.code)) return error;
+  const what = `${resource}: it was changed, perhaps not in everything that was asked for; look before you ask again`;
+  return new Failure('outcome-unknown', `${what}: ${error.message}`, { cause: error });
 }
 
 /** `more`: what semaphores have besides. */

@@ -8,6 +8,7 @@ import { type Answer, Problem } from '../problem.ts';
 import { anyObject, asking, grant, holder, settings, token, waiting, waitMs } from '../schemas.ts';
 import {
   acquire,
+  afterChange,
   base,
   breaking,
   given,
@@ -109,7 +110,10 @@ export const locks: readonly Operation[] = [
     async run({ box, caller, params: { name }, body }) {
       const lock = box.lock(name);
       await lock.configure(given(body) as never, { by: actorOf(caller, undefined) });
-      return rulesTold(lock.resource, await lock.inspect());
+      const now = await lock.inspect().catch((error: unknown) => {
+        throw afterChange(lock.resource, error);
+      });
+      return rulesTold(lock.resource, now);
     },
   }),
   breaking('lock'),

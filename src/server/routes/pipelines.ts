@@ -112,6 +112,11 @@ export const pipelines: readonly Operation[] = [
       };
       const record = await box.pipelines.cancel(pipeline, options);
       if (record === undefined) throw noSuchPipeline(pipeline);
+      const { startedAt = record.startedAt } = options.expected;
+      if (startedAt !== record.startedAt) {
+        const why = `nothing was cancelled: another one was started under this id`;
+        throw new Problem('wrong-state', `pipeline/${pipeline}: ${why}`, { pipeline, state: record.state });
+      }
       const isOurs = record.cancel?.by === who;
       if (record.state === 'cancelled' && isOurs) return ok({ pipeline, outcome: 'cancelled', by: who }, 202);
       if (record.cancel !== undefined && record.endedAt === undefined) {

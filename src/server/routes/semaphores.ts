@@ -7,7 +7,19 @@ import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, asking, grant, holder, reason, settings, waiting } from '../schemas.ts';
-import { acquire, base, breaking, given, params, releasing, renewing, rulesTold, WAITS, withdrawing } from './holds.ts';
+import {
+  acquire,
+  afterChange,
+  base,
+  breaking,
+  given,
+  params,
+  releasing,
+  renewing,
+  rulesTold,
+  WAITS,
+  withdrawing,
+} from './holds.ts';
 
 const path = base('semaphore');
 const tag = 'semaphores';
@@ -95,13 +107,27 @@ export const semaphores: readonly Operation[] = [
     answers: { 200: { description: 'The rules.', schema: anyObject } },
     problems: ['wrong-state'],
     async run({ box, caller, params: { name }, body: { capacity: slots, fromCapacity: from, ...rules } }) {
+      if (from !== undefined && slots === undefined) {
+        throw new Problem('invalid-input', 'fromCapacity is there without capacity; name the capacity to set as well');
+      }
       const one = box.semaphore(name);
       const by = actorOf(caller, undefined);
-      if (slots !== undefined) refuseUnlessResized(one.resource, await one.resize(slots, { by, ...given({ from }) }));
       const changes = given(rules);
-      if (Object.keys(changes).length > 0) await one.configure(changes as never, { by });
-      const now = await one.inspect();
-      return rulesTold(one.resource, now, { capacity: now.capacity });
+      let isChanged = false;
+      try {
+        if (slots !== undefined) {
+          refuseUnlessResized(one.resource, await one.resize(slots, { by, ...given({ from }) }));
+          isChanged = true;
+        }
+        if (Object.keys(changes).length > 0) {
+          await one.configure(changes as never, { by });
+          isChanged = true;
+        }
+        const now = await one.inspect();
+        return rulesTold(one.resource, now, { capacity: now.capacity });
+      } catch (error) {
+        throw isChanged ? afterChange(one.resource, error) : error;
+      }
     },
   }),
   operation({

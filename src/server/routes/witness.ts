@@ -183,18 +183,17 @@ async function entriesAfter(
   const first = async (entries: AsyncIterable<WitnessEntry>, last: string): Promise<WitnessEntry[]> => {
     const found: WitnessEntry[] = [];
     for await (const one of entries) {
-      signal.throwIfAborted();
       if (keyOf(one) > last) found.push(one);
       if (found.length === most) break;
     }
     return found;
   };
-  if (place === undefined) return { found: await first(box.witness.entries(wanted), ''), isTrimmed: false };
+  if (place === undefined) return { found: await first(box.witness.entries(wanted, { signal }), ''), isTrimmed: false };
   try {
-    return { found: await first(box.witness.entries(wanted, { after: place }), ''), isTrimmed: false };
+    return { found: await first(box.witness.entries(wanted, { after: place, signal }), ''), isTrimmed: false };
   } catch (error) {
     if (!Failure.is(error, 'compacted')) throw error;
-    return { found: await first(box.witness.entries(wanted), keyOf(place)), isTrimmed: true };
+    return { found: await first(box.witness.entries(wanted, { signal }), keyOf(place)), isTrimmed: true };
   }
 }
 
