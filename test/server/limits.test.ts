@@ -285,6 +285,47 @@ describe('an Idempotency-Key', () => {
     vi.restoreAllMocks();
   });
 
+  it('of a request that a store which was away kept from being done is free when the store is back', async () => {
+    const away = { isAway: false };
+    const faults = Object.assign(new ScriptedFaults(), {
+      before: (call: Call) => (away.isAway && call.kind === 'transaction' ? 'fail' : 'pass'),
+    });
+    const own = new TestServer(await open(faultyStore(openMemory({ clock }), faults), { clock }), { clock });
+    try {
+      vi.spyOn(own.box.tasks, 'publish').mockImplementationOnce(() => {
+        away.isAway = true;
+        throw new Failure('unavailable', 'the store is away');
+      });
+      const ask = () => own.post('/v1/tasks', { id: 't' }, { headers });
+      expect((await ask()).status).toBe(503);
+      away.isAway = false;
+      await clock.advance(5_000);
+      expect((await ask()).status).toBe(201);
+    } finally {
+      vi.restoreAllMocks();
+      await own.close();
+    }
+  });
+
+  it('whose entry was made without an answer is known again, and its request carried out', async () => {
+    const lost = { times: 0 };
+    const faults = Object.assign(new ScriptedFaults(), {
+      after: (call: Call) =>
+        call.kind === 'transaction' && JSON.stringify(call.transaction.success).includes('k/once/') && lost.times-- > 0
+          ? 'drop'
+          : 'pass',
+    });
+    const own = new TestServer(await open(faultyStore(openMemory({ clock }), faults), { clock }), { clock });
+    try {
+      lost.times = 1;
+      const ask = () => own.post('/v1/tasks', { id: 't' }, { headers });
+      expect((await ask()).status).toBe(201);
+      expect((await ask()).headers.get('idempotent-replayed')).toBe('true');
+    } finally {
+      await own.close();
+    }
+  });
+
   it('of a server that is gone leaves its request unknown, where a repeat could do harm', async () => {
     const { once } = server.box;
     expect((await once.begin('harmless', 'x', 90_000)).kind).toBe('first');

@@ -22,6 +22,7 @@ import {
   type LeaseId,
   pairIn,
   readRange,
+  type Revision,
   type Transaction,
   type TransactionResult,
 } from '../../store/index.ts';
@@ -29,7 +30,7 @@ import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
 import { SharedWrites } from '../write/shared-writes.ts';
-import { send } from '../write/write-once.ts';
+import { persistently, send } from '../write/write-once.ts';
 
 /** What a repeat is answered. */
 export interface KeptAnswer {
@@ -61,6 +62,8 @@ export type OnceOutcome =
 interface Entry {
   readonly content: string;
   readonly answer?: KeptAnswer;
+  /** Of the requests of one server, so that it knows its own entry again. */
+  readonly nth?: number;
   /** After this time, by the clock of a server, nobody carries it out any more. Without it, the entry ends then. */
   readonly until?: number;
 }
@@ -78,6 +81,7 @@ export class OnceKeys {
   readonly #leases = new Map<number, { readonly at: number; readonly lease: Promise<LeaseId> }>();
 
   readonly #steps: SharedWrites;
+  #begun = 0;
 
   /** @internal */
   constructor(runtime: Runtime) {
@@ -92,32 +96,50 @@ export class OnceKeys {
   async begin(key: string, content: string, runningMs: number, unknownMs?: number): Promise<OnceOutcome> {
     const { clock } = this.#runtime;
     const at = ONCE + key;
-    const entry: Entry = { content, ...(unknownMs !== undefined && { until: clock.now() + runningMs }) };
-    const { succeeded, revision, results } = await this.#onLease(unknownMs ?? runningMs, (lease) => ({
-      compare: [{ key: at, target: 'version', is: '=', than: 0 }],
-      success: [{ do: 'put', key: at, value: encode(entry), lease }],
-      failure: [{ do: 'read', key: at }],
-    }));
-    if (succeeded) {
-      const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
-        this.#keep(at, revision, { content, answer }, keptMs);
-      const failed = (): Promise<boolean> => {
-        const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
-        const drop = { compare: isStillOurs, success: [{ do: 'delete', key: at } as const], failure: [] };
-        return send(this.#runtime, drop).then(
-          ({ succeeded }) => succeeded,
-          () => false,
-        );
-      };
-      return { kind: 'first', done, failed };
-    }
+    const nth = ++this.#begun;
+    const entry: Entry = { content, nth, ...(unknownMs !== undefined && { until: clock.now() + runningMs }) };
+    /** No other server puts keys on these. */
+    const leases = new Set<LeaseId | null>();
+    const enter = (): Promise<TransactionResult> =>
+      this.#onLease(unknownMs ?? runningMs, (lease) => {
+        leases.add(lease);
+        return {
+          compare: [{ key: at, target: 'version', is: '=', than: 0 }],
+          success: [{ do: 'put', key: at, value: encode(entry), lease }],
+          failure: [{ do: 'read', key: at }],
+        };
+      });
+    const { succeeded, revision, results } = await enter().catch((error: unknown) => {
+      // It may be entered, and this server has not begun to carry it out: the second attempt finds the entry of the first.
+      if (Failure.is(error, 'outcome-unknown')) return enter();
+      throw error;
+    });
+    if (succeeded) return this.#first(at, revision, content, runningMs);
     const pair = pairIn(results, at);
     // It ended between the two: the client may try again.
     if (pair === undefined) return { kind: 'running' };
-    const { content: known, answer, until = Infinity } = entryIn(pair);
+    const { content: known, answer, nth: theirs, until = Infinity } = entryIn(pair);
+    if (theirs === nth && leases.has(pair.lease)) return this.#first(at, pair.modRevision, content, runningMs);
     if (known !== content) return { kind: 'other-content' };
     if (answer !== undefined) return { kind: 'answered', answer };
     return { kind: clock.now() < until ? 'running' : 'unknown' };
+  }
+
+  #first(at: string, revision: Revision, content: string, runningMs: number): OnceOutcome {
+    const runtime = this.#runtime;
+    const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
+      this.#keep(at, revision, { content, answer }, keptMs);
+    const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
+    const dropping: Transaction = { compare: isStillOurs, success: [{ do: 'delete', key: at }], failure: [] };
+    const drop = (): Promise<boolean> => send(runtime, dropping).then(({ succeeded }) => succeeded);
+    const failed = (): Promise<boolean> =>
+      drop().catch(() => {
+        // What kept the request from being done, such as a store that is away, may keep the entry there as well: nobody waits
+        // for its end, but later repeats would hear of a request that is under way.
+        persistently(runtime, runtime.clock.monotonic() + runningMs, drop).catch(() => undefined);
+        return false;
+      });
+    return { kind: 'first', done, failed };
   }
 
   /**
@@ -175,8 +197,9 @@ function entryIn(pair: KeyValue): Entry {
   return checked<Entry>(pair, entryProblem);
 }
 
-function entryProblem({ content, answer, until }: Fields): string | undefined {
+function entryProblem({ content, answer, nth, until }: Fields): string | undefined {
   if (typeof content !== 'string') return `its content is ${shown(content)}`;
+  if (nth !== undefined && typeof nth !== 'number') return `its nth is ${shown(nth)}`;
   if (until !== undefined && typeof until !== 'number') return `its until is ${shown(until)}`;
   if (answer === undefined) return undefined;
   const { status } = Object(answer) as { readonly status?: unknown };
