@@ -1,8 +1,11 @@
 import { randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { BaseSequencer, type TestSpecification, type Vite } from 'vitest/node';
+import { compiled } from './scripts/compile-source.mjs';
 
 const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
@@ -58,6 +61,22 @@ function seedOfThisRun(): number {
   return seed;
 }
 
+/**
+ * COMPILED_SOURCE=true, as `npm test` sets it once scripts/compile-source.mjs has run: Node itself imports the modules of src. To
+ * run one file, and to find what depends on a change, vitest compiles them as it goes.
+ */
+const isCompiled = process.env['COMPILED_SOURCE'] === 'true';
+
+const fromCompiled: Vite.Plugin = {
+  name: 'compiled-source',
+  enforce: 'pre',
+  resolveId(id, importer) {
+    const path = id.startsWith('.') && importer !== undefined ? resolve(dirname(importer), id) : id;
+    const file = join(compiled, relative(source(''), path).replace(/\.ts$/, '.js'));
+    return path.startsWith(source('')) && path.endsWith('.ts') && existsSync(file) ? file : undefined;
+  },
+};
+
 class SlowFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification): number => {
@@ -69,6 +88,7 @@ class SlowFirst extends BaseSequencer {
 }
 
 export default defineConfig({
+  plugins: isCompiled ? [fromCompiled] : [],
   resolve: {
     // Tests and printed examples import the package by its own name and get the source, not the last build.
     alias: [
@@ -84,6 +104,7 @@ export default defineConfig({
     globalSetup: ['test/support/build.ts'],
     setupFiles: ['test/support/seed.ts', 'test/support/processor-time.ts'],
     reporters: ['default'],
+    server: { deps: { external: [/\/\.cache\/source\//] } },
     // Most tests wait for processes and leases more than they compute, so there are more of them than cores. A number,
     // because vitest takes more than 100 % for 100 %.
     maxWorkers: 3 * availableParallelism(),

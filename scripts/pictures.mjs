@@ -43,12 +43,13 @@ const VIEWS = /** @type {readonly (readonly [string, string, readonly string[]])
   ['past', '/timeline?at=THEN', ['little']],
   ['break', '/locks/main-branch', ['little']],
   // Last: what is stuck for half a minute needs somebody, and a chart needs some minutes.
-  ['charts', '/charts', AMOUNTS],
   ['overview', '/overview', AMOUNTS],
+  ['charts', '/charts', AMOUNTS],
 ]);
 /** A chart of a store that has just begun is empty on its left. */
-const CHARTED_MS = 240_000;
+const CHARTED_MS = 200_000;
 const WIDE = { width: 1280, height: 800 };
+const TALL = { width: 1280, height: 1110 };
 const PHONE = { width: 390, height: 844 };
 
 /** The pictures of the documentation: file, view, theme, width. */
@@ -108,14 +109,17 @@ async function pictureAll(amount) {
           if (everything === undefined && kept === undefined) continue;
           if (view === 'charts' && amount !== 'nothing') await sleep(Math.max(0, begun + CHARTED_MS - Date.now()));
           const at = path.replace('THEN', new Date(then ?? 0).toISOString());
-          const page = await shown(served, at, theme, viewport);
+          const page = await shown(served, at, theme, view === 'charts' && width === 'wide' ? TALL : viewport);
           if (view === 'break') await askToBreak(page);
           const file =
             everything === undefined
               ? join(root, 'docs', 'pictures', `${kept?.[0]}.png`)
               : join(everything, `${view}-${amount}-${theme}-${width}.png`);
           if (everything !== undefined) mkdirSync(everything, { recursive: true });
-          writeFileSync(file, await smaller(page, await page.screenshot()));
+          writeFileSync(
+            file,
+            await smaller(page, await (kept?.[0] === 'break' ? page.getByRole('dialog') : page).screenshot()),
+          );
           await page.context().close();
         }
       }
@@ -163,8 +167,8 @@ async function shown(served, path, theme, viewport) {
     .locator(path.includes('at=') ? '.strip.past:has-text("Rebuilt from")' : '.chip b:text-is("live")')
     .first()
     .waitFor();
-  // A chart begins with what the store remembers.
-  if (path === '/charts') await page.waitForTimeout(3000);
+  // Charts and figures begin with what the store remembers, which comes after the board.
+  if (path === '/charts' || path === '/overview') await page.waitForTimeout(3000);
   // What a view reads for itself comes after the board.
   await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
   return page;

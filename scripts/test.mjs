@@ -88,7 +88,8 @@ const PROGRAMS = /** @type {const} */ ({
   command: [process.execPath, 'scripts/packages.mjs'],
 });
 
-const BUILD = /** @type {const} */ ([process.execPath, 'scripts/ensure.mjs', '--build']);
+/** The package, and its source as the tests import it. */
+const BUILD = /** @type {const} */ ([process.execPath, 'scripts/compile-source.mjs']);
 
 const args = argumentsFor(USAGE, () => true);
 if (args[0] === '--changed') exitUnlessZero(await testChanged(args[1] ?? 'HEAD', args.slice(2)));
@@ -100,6 +101,7 @@ async function testAll() {
   const other = ensureOtherNode();
   // Daily work asks each law a few hundred times; this asks as often as it takes to find what they are for.
   process.env['LAW_RUNS'] ??= '7';
+  process.env['COMPILED_SOURCE'] ??= 'true';
   return runTasks([
     ...nativePart(other),
     ...(FOR_TESTS.every(({ command }) => isHere(command)) ? [] : [PROGRAMS]),

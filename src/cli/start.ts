@@ -36,7 +36,16 @@ const MAIN = 'HASH-OF-MAIN';
 const OLD_MS = 30 * 86_400_000;
 
 /** The commands with cached code of their own, which contains what that command needed. */
-const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events', 'agents']);
+const COMMANDS = new Set([
+  ...['run', 'lock', 'sem', 'task', 'bus', 'pipeline', 'guard', 'members', 'lead', 'github', 'who', 'status', 'events'],
+  ...['witness', 'serve', 'mcp', 'token', 'maintain', 'doctor', 'export', 'import', 'agents'],
+]);
+
+/**
+ * So many later processes add the functions that they compiled. The first may have ended early, for example with its help, and
+ * then every later one would compile nearly everything again.
+ */
+const ADDITIONS = 3;
 
 /** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
 const RARELY_USED = new Set([
@@ -60,15 +69,16 @@ const main = join(here, 'main.cjs');
 const requireNow = createRequire(main);
 
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
-const cachedData = kept === undefined ? undefined : readIfSound(kept);
+const { code: cachedData, additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
 // The file is plain ASCII, which V8 stores in half the space as latin1.
 const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(main, 'latin1')}\n})`, {
   filename: main,
   ...(cachedData !== undefined && { cachedData }),
 });
-if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) {
+const isNew = cachedData === undefined || script.cachedDataRejected === true;
+if (kept !== undefined && (isNew || additions < ADDITIONS)) {
   // At the end, so that it includes the functions compiled on the way.
-  process.once('exit', () => keep(kept, script.createCachedData()));
+  process.once('exit', () => keep(kept, script.createCachedData(), isNew ? 0 : additions + 1));
 }
 const module = { exports: {} };
 (script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, requireLater, module, main);
@@ -124,12 +134,20 @@ function cacheDirectory(): string {
   return join(homedir(), '.cache', 'signalbox');
 }
 
-/** The code is stored twice: V8 does not notice damage, and crashes on it. */
-function readIfSound(file: string): Buffer | undefined {
+interface Kept {
+  readonly code?: Buffer;
+  /** How many processes have added to it since it was made. */
+  readonly additions: number;
+}
+
+/** The code is stored twice: V8 does not notice damage, and crashes on it. The last byte counts the additions. */
+function readIfSound(file: string): Kept | undefined {
   try {
-    const both = readOwn(file);
-    const one = both.subarray(0, both.length / 2);
-    return both.length > 0 && one.equals(both.subarray(both.length / 2)) ? one : undefined;
+    const all = readOwn(file);
+    const half = (all.length - 1) / 2;
+    const code = all.subarray(0, half);
+    const isSound = code.length > 0 && code.equals(all.subarray(half, -1));
+    return isSound ? { code, additions: all.at(-1) ?? 0 } : undefined;
   } catch {
     return undefined;
   }
@@ -149,10 +167,10 @@ function readOwn(file: string): Buffer {
   }
 }
 
-function keep(file: string, code: Buffer): void {
+function keep(file: string, code: Buffer, additions: number): void {
   const fresh = `${file}.${process.pid}`;
   try {
-    writeFileSync(fresh, Buffer.concat([code, code]), { mode: 0o600 });
+    writeFileSync(fresh, Buffer.concat([code, code, Buffer.of(additions)]), { mode: 0o600 });
     renameSync(fresh, file);
     removeOld(dirname(file));
   } catch {

@@ -66,6 +66,7 @@ class Crew {
     this.#logs.push(log);
     const child = fork(this.#program, [this.store, log, name, String(this.#logs.length)], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      execArgv: [],
     });
     this.#running.add(child);
     const ready = new Promise<void>((resolve) => {

@@ -127,7 +127,7 @@ describe('the holder that is killed among 40 sessions that wait', () => {
     const program = fileURLToPath(new URL('programs/waiters.mjs', import.meta.url));
     const said: { readonly kind: string; readonly why?: string }[] = [];
     const start = (count: number): ChildProcess => {
-      const child = fork(program, [`file:${join(directory, 'store')}`, String(count)]);
+      const child = fork(program, [`file:${join(directory, 'store')}`, String(count)], { execArgv: [] });
       child.on('message', (message) => said.push(message as { kind: string }));
       return child;
     };

@@ -318,7 +318,7 @@ describe('a file that another process keeps busy', () => {
     const store = await openEmbedded(directory, { busyMs: 300 });
     handles.push(store);
     const program = fileURLToPath(new URL('programs/stopped-writer.mjs', import.meta.url));
-    const child = fork(program, [join(directory, 'store.db')]);
+    const child = fork(program, [join(directory, 'store.db')], { execArgv: [] });
     try {
       await once(child, 'message');
       await expect.poll(() => readStat(child.pid as number)?.state).toBe('T');

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, ENTRY, type Ended, Place } from '../support/run-processes.ts';
@@ -35,10 +35,30 @@ describe('the code that is kept for the next start', () => {
     expect(text).toContain(hash);
   });
 
+  it('is added to by later starts, because the first may have ended before it did anything', async () => {
+    const help = place.start(process.execPath, [ENTRY, 'who', '--help'], {
+      stdin: '',
+      env: { XDG_CACHE_HOME: place.path('cache') },
+    });
+    expect((await help.ended).code).toBe(0);
+    const sizes = [statSync(kept()).size];
+    for (let nth = 0; nth < 3; nth++) {
+      expect((await start()).code).toBe(0);
+      sizes.push(statSync(kept()).size);
+    }
+    expect(sizes[1]).toBeGreaterThan(sizes[0] ?? 0);
+    // Not for ever: each addition takes longer than a start.
+    const last = statSync(kept()).mtimeMs;
+    expect((await start()).code).toBe(0);
+    expect(statSync(kept()).mtimeMs).toBe(last);
+  });
+
   it.each(['the beginning', 'the middle', 'the end'])('is not used where %s of it is damaged', async (where) => {
     await start();
     const code = readFileSync(kept());
-    const at = { 'the beginning': 20, 'the middle': code.length / 2 + 4096, 'the end': code.length - 4000 }[where];
+    const at = { 'the beginning': 20, 'the middle': Math.floor(code.length / 2) + 4096, 'the end': code.length - 4000 }[
+      where
+    ];
     code.fill(0, at, (at ?? 0) + 3000);
     writeFileSync(kept(), code);
     expect((await start()).code).toBe(0);

@@ -79,6 +79,7 @@ export class Crew {
     const { url, directory, runbook } = this;
     const driver = fork(PROGRAM, [JSON.stringify({ url, directory, runbook, ...order })], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      execArgv: [],
       // What one that is killed leaves behind goes with the test.
       env: { ...process.env, TMPDIR: directory },
     });

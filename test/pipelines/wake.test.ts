@@ -36,7 +36,10 @@ describe.each(stores)('on $on, in real processes, a pipeline', ({ kind }) => {
   it.each(['lets go', 'is killed'])('goes on when the holder %s', async (how) => {
     const crew = await Crew.of(waiting, newStore);
     onTestFinished(() => crew.leave());
-    const holder: ChildProcess = fork(HOLDER, [crew.url, 'main'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const holder: ChildProcess = fork(HOLDER, [crew.url, 'main'], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      execArgv: [],
+    });
     onTestFinished(() => void holder.kill('SIGKILL'));
     await once(holder, 'message');
     const { told } = crew.drive();

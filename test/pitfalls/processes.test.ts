@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 function start(name: string, ...args: readonly string[]): ChildProcess {
-  const child = fork(program(name), [place.url, ...args]);
+  const child = fork(program(name), [place.url, ...args], { execArgv: [] });
   children.push(child);
   return child;
 }

@@ -27,7 +27,7 @@ const MAKE_FOREIGN = `
   const script = new (require('node:vm').Script)(
     '(function (exports, require, module, __filename) {' + text + '\\n})', { filename: main });
   const code = script.createCachedData();
-  writeFileSync(file, Buffer.concat([code, code]));`;
+  writeFileSync(file, Buffer.concat([code, code, Buffer.of(9)]));`;
 
 // Only root can be another user.
 describe.skipIf(process.getuid?.() !== 0)('the code kept for the next start', () => {

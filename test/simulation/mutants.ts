@@ -18,7 +18,7 @@ export interface Mutant extends Edit {
   /** What a user would suffer. */
   readonly name: string;
   /** No bug, but it makes what the bug is about happen more often. */
-  readonly oftener?: Edit;
+  readonly oftener?: readonly Edit[];
   /** The seed that showed it when it was last searched for. */
   readonly shownBy: number;
   /** The workload that shows it; by default each seed runs the one of its turn. */
@@ -68,8 +68,8 @@ export async function caught(
   seeds: number,
   workload?: Workload,
 ): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
-  const { name, oftener, shownBy } = mutant;
-  const run = await simulatorOf(name, oftener === undefined ? [mutant] : [mutant, oftener]);
+  const { name, oftener = [], shownBy } = mutant;
+  const run = await simulatorOf(name, [mutant, ...oftener]);
   const { violation } = await run(shownBy, workload, false);
   if (violation !== undefined) return { seed: shownBy, violation: violation.message };
   const found = await firstViolation(run, seeds, workload);

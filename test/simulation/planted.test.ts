@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { caught, type Edit, firstViolation, type Mutant, simulatorOf } from './mutants.ts';
-import { closedCutOff, rows, standsStill, unseenRows } from './rows.ts';
+import { closedCutOff, rows, standsStill } from './rows.ts';
 
 /** So many seeds are enough for each of these; the real thing passes a thousand. */
 const SEEDS = 400;
@@ -12,6 +13,13 @@ const contended: Edit = {
   file: 'runtime/write/delegation.ts',
   right: 'const FRESH_MS = 10;',
   wrong: 'const FRESH_MS = Number.POSITIVE_INFINITY;',
+};
+
+/** A keeper is given up on while what it was asked for is still on its way to it. */
+const impatient: Edit = {
+  file: 'runtime/write/delegation-mail.ts',
+  right: 'export const DELEGATION_TIMEOUT_MS = 300;',
+  wrong: 'export const DELEGATION_TIMEOUT_MS = 20;',
 };
 
 /** Answers that take longer than the margin of a lease come all the time, and not just now and then. */
@@ -83,7 +91,7 @@ const mutants: readonly Mutant[] = [
     file: 'runtime/session/session.ts',
     right: "return this.end('expired');\n      }\n      this.#renewed(sent);",
     wrong: "return this.end('expired');\n      }\n      this.#renewed(Object.assign(sent, sentNow(this.#clock)));",
-    oftener: slowAnswers,
+    oftener: [slowAnswers],
   },
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
@@ -101,14 +109,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'nobody wakes those who wait for the dead',
-    shownBy: 1,
+    shownBy: 8,
     file: 'runtime/runtime.ts',
     right: '#leaseGone(): void {\n    this.#settleInTurn();',
     wrong: '#leaseGone(): void {',
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
-    shownBy: 44,
+    shownBy: 115,
     file: 'runtime/write/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
@@ -122,7 +130,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a watch that comes back from now on skips what happened meanwhile',
-    shownBy: 177,
+    shownBy: 129,
     file: 'runtime/session/follow.ts',
     right: 'watch = await store.watch(range, delivered, signal, hint);',
     wrong: "watch = await store.watch(range, 'now', signal, hint);",
@@ -157,24 +165,29 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 123,
+    shownBy: 102,
     file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
-    oftener: contended,
+    oftener: [contended],
   },
-];
-
-/** Real bugs, put back, that no seed shows at present that would not also fail without them: 1 to 1,500 of slots, 1 to 800 of names. */
-const unseen: readonly Mutant[] = [
   {
     name: 'a delegated command is carried out although its sender has given up on it',
-    shownBy: 203,
+    shownBy: 205,
+    workload: 'slots',
     file: 'runtime/write/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",
     wrong: "this.#relyOn(process, '>', 0);",
-    oftener: contended,
+    oftener: [contended, impatient],
   },
+];
+
+/**
+ * A real bug, put back, that no seed shows at present that would not also fail without it: 1 to 1,500 of slots, 1 to 800 of
+ * names; contended and impatient, 1 to 567 of names. Why not is not known: without the cancel in `Runtime.answer`, which takes
+ * back grants that nobody waits for, 1 to 200 of slots do not show it either.
+ */
+const unseen: readonly Mutant[] = [
   {
     name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
     shownBy: 151,
@@ -182,12 +195,12 @@ const unseen: readonly Mutant[] = [
     file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
     wrong: 'pending',
-    oftener: contended,
+    oftener: [contended],
   },
 ];
 
 describe('a bug that no seed shows at present', () => {
-  it.each([...unseen, ...unseenRows])('can still be planted: $name', async (mutant) => {
+  it.each(unseen)('can still be planted: $name', async (mutant) => {
     const run = await simulatorOf(mutant.name, [mutant]);
     expect((await run(1, mutant.workload, false)).virtualMs).toBeGreaterThan(0);
   });
@@ -206,13 +219,14 @@ describe('a planted bug is caught by the simulator', () => {
 
   // With the seeds that show those bugs above all: it is the bug that they show, and not this.
   it.each([
-    ['contended', contended, SEEDS / 10],
-    ['slow answers', slowAnswers, SEEDS / 20],
-    ['closed while cut off', closedCutOff, SEEDS / 20],
-    ['standing still', standsStill, SEEDS / 20],
-  ] as const)('and what only makes it happen more often is none: %s', async (name, edit, seeds) => {
-    const run = await simulatorOf(name, [edit]);
-    for (const { shownBy, workload } of mutants.filter(({ oftener }) => oftener === edit)) {
+    ['contended', [contended], SEEDS / 10],
+    ['contended and impatient', [contended, impatient], SEEDS / 20],
+    ['slow answers', [slowAnswers], SEEDS / 20],
+    ['closed while cut off', [closedCutOff], SEEDS / 20],
+    ['standing still', [standsStill], SEEDS / 20],
+  ] as const)('and what only makes it happen more often is none: %s', async (name, edits, seeds) => {
+    const run = await simulatorOf(name, edits);
+    for (const { shownBy, workload } of mutants.filter(({ oftener }) => isDeepStrictEqual(oftener, edits))) {
       expect((await run(shownBy, workload, false)).violation?.message, `seed ${shownBy}`).toBeUndefined();
     }
     expect(await firstViolation(run, seeds)).toBeUndefined();

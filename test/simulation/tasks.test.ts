@@ -17,7 +17,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a worker that is not told of its lost session goes on beside the next one',
-    shownBy: 336,
+    shownBy: 137,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',

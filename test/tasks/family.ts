@@ -18,7 +18,7 @@ export class Family<Message extends object> {
   /** Resolves when it is ready. */
   async start(program: string, ...args: readonly string[]): Promise<ChildProcess> {
     const path = fileURLToPath(new URL(`programs/${program}.mjs`, import.meta.url));
-    const child = fork(path, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const child = fork(path, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv: [] });
     this.#children.add(child);
     child.on('exit', () => this.#children.delete(child));
     await new Promise<void>((ready, failed) => {

@@ -6,13 +6,15 @@ import { join } from 'node:path';
 import { open, type Signalbox } from 'signalbox';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WITNESS_IS_OFF } from '../../src/runtime/witness/log.ts';
-import { always, openMemory, readRange, Value } from '../../src/store/index.ts';
+import { always, openMemory, readRange, type Store, Value } from '../../src/store/index.ts';
+import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { ScriptedFaults } from '../../src/testing/scripted-faults.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'signalbox-gaps-'));
 const opened: Signalbox[] = [];
 let count = 0;
 
-async function opening(url: string, options: Parameters<typeof open>[1] = {}): Promise<Signalbox> {
+async function opening(url: string | Store, options: Parameters<typeof open>[1] = {}): Promise<Signalbox> {
   const box = await open(url, { maintains: false, ...options });
   opened.push(box);
   return box;
@@ -67,6 +69,18 @@ describe('a process without a session', () => {
     const resource = what === 'a lock' ? 'lock/main' : 'task/7';
     expect(await outcomes(on, resource)).toEqual([what === 'a lock' ? 'configured' : 'published']);
     expect((await on.witness.verify()).finding).toBeUndefined();
+  });
+
+  it('that gets no answer when it asks whether the witness is on enters its write after the others', async () => {
+    const store = openMemory();
+    const first = await opening(store, { witness: true });
+    await first.lock('main').configure({ onStale: 'alert' });
+    const faults = new ScriptedFaults();
+    const second = await opening(faultyStore(store, faults));
+    faults.next('transaction', 'drop-request');
+    await second.lock('main').configure({ onStale: 'reclaim' });
+    expect(await outcomes(first, 'lock/main')).toEqual(['configured', 'configured']);
+    expect((await first.witness.verify()).finding).toBeUndefined();
   });
 });
 

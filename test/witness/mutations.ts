@@ -7,8 +7,15 @@ export interface Mutation {
   readonly lines: readonly string[];
   /** What it may be called. */
   readonly kinds: readonly string[];
-  /** The entry that is to be named, where it can be. */
-  readonly at?: { readonly resource: string; readonly seq: number };
+  /** The entry that is to be named, where it can be; of two, either. */
+  readonly at?: Place | readonly [Place, Place];
+  /** The line that is to be named, where it can be. */
+  readonly line?: number;
+}
+
+interface Place {
+  readonly resource: string;
+  readonly seq: number;
 }
 
 /** Every mutation of the lines, one after the other. */
@@ -16,7 +23,8 @@ export function* mutationsOf(lines: readonly string[]): Generator<Mutation> {
   for (let i = 0; i < lines.length; i++) {
     yield* flips(lines, i);
     yield drop(lines, i);
-    yield copy(lines, i);
+    yield copy(lines, i, i + 1);
+    yield copy(lines, i, (i * 31) % (lines.length + 1));
     if (i + 1 < lines.length) yield swap(lines, i, i + 1);
     yield cut(lines, i);
     const entry = entryIn(lines[i] as string);
@@ -38,11 +46,16 @@ function* flips(lines: readonly string[], i: number): Generator<Mutation> {
       what: `flip a bit of line ${i + 1} at ${at}`,
       lines: lines.with(i, flipped),
       kinds: flipKinds(line, i, lines),
+      // What the end shows is at no line.
+      ...(i < lines.length - 1 && { line: i + 1 }),
     };
   }
   if (entry === undefined) return;
   const changed = JSON.stringify({ ...entry, time: entry.time + 1, kind: 'entry' });
-  yield { what: `change the time in line ${i + 1}`, lines: lines.with(i, changed), kinds: ['changed'], at: entry };
+  yield {
+    ...{ what: `change the time in line ${i + 1}`, lines: lines.with(i, changed) },
+    ...{ kinds: ['changed'], at: entry, line: i + 1 },
+  };
 }
 
 function isSameValue(line: string, flipped: string): boolean {
@@ -71,19 +84,24 @@ function drop(lines: readonly string[], i: number): Mutation {
   };
 }
 
-function copy(lines: readonly string[], i: number): Mutation {
-  const place = (i * 31) % (lines.length + 1);
+function copy(lines: readonly string[], i: number, place: number): Mutation {
   const what = `insert a copy of line ${i + 1} before line ${place + 1}`;
   const copied = lines.toSpliced(place, 0, lines[i] as string);
+  const entry = entryIn(lines[i] as string);
+  if (place === i || place === i + 1) return { what, lines: copied, kinds: ['inserted'], ...(entry && { at: entry }) };
   // Far from the original, only the chains around it tell what it is.
-  const kinds = place === i || place === i + 1 ? ['inserted'] : ['inserted', 'missing', 'reordered', 'changed'];
-  return { what, lines: copied, kinds };
+  return { what, lines: copied, kinds: ['inserted', 'missing', 'reordered', 'changed'] };
 }
 
 function swap(lines: readonly string[], i: number, j: number): Mutation {
   const [one, other] = [lines[i] as string, lines[j] as string];
   const what = `swap lines ${i + 1} and ${j + 1}`;
-  return { what, lines: lines.with(i, other).with(j, one), kinds: i === 0 ? ['missing'] : ['reordered'] };
+  const [entry, next] = [entryIn(one), entryIn(other)];
+  return {
+    ...{ what, lines: lines.with(i, other).with(j, one), kinds: i === 0 ? ['missing'] : ['reordered'] },
+    // Of two chains side by side, the verifier cannot tell which entry went astray.
+    ...(entry && next && { at: [entry, next] as const }),
+  };
 }
 
 function cut(lines: readonly string[], i: number): Mutation {

@@ -1,6 +1,6 @@
 /** What needs a person, worst first; and whether a resource looks free, held, shared, waited for too long, or lost. */
 import { usualWait } from './rates.ts';
-import { duration } from './time.ts';
+import { span } from './time.ts';
 import type { Deadlock, Hold, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
 
 /** A wait is long when it exceeds both a floor and a multiple of the usual. */
@@ -100,7 +100,7 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
   const oldest = longest(one);
   if (oldest === undefined || !isLongWait(state, one.resource, oldest, now)) return undefined;
   const usual = usualWait(state, one.resource);
-  const tail = usual === undefined ? '' : ` Usual wait: ${duration(usual)}`;
+  const tail = usual === undefined ? '' : ` Usual wait: ${span(usual)}`;
   const free = Math.max(0, one.capacity - one.holds.reduce((sum, { weight }) => sum + weight, 0));
   const sentence =
     one.kind === 'semaphore'

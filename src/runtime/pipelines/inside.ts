@@ -18,20 +18,26 @@ const inside = new AsyncLocalStorage<readonly Entry[]>();
 
 type Entry = PhaseInside & { isOver: boolean };
 
-let running = 0;
+/** While the storage is in use, every promise of the process costs more (before Node 24), so it is given up after the last phase. */
+const running = new Set<Entry>();
 
 export async function callInside<T>(phase: PhaseInside, call: () => T): Promise<Awaited<T>> {
   const entry: Entry = { ...phase, isOver: false };
-  running += 1;
+  running.add(entry);
   try {
     return await inside.run([...(inside.getStore() ?? []), entry], call);
   } finally {
     // Work that the function left running may wait for the pipeline.
     entry.isOver = true;
-    running -= 1;
-    // While the storage is in use, every promise of the process costs more (before Node 24).
-    if (running === 0) inside.disable();
+    running.delete(entry);
+    if (running.size === 0) inside.disable();
   }
+}
+
+/** Takes all phases for ended: those of simulated processes that crash never end by themselves. */
+export function forgetPhases(): void {
+  running.clear();
+  inside.disable();
 }
 
 /** The phase of this pipeline that the caller is part of; undefined if there is none. */

@@ -122,7 +122,7 @@ export class RecordStore {
     return {
       kind: 'write',
       transaction: this.#transaction(state, events, also),
-      deeds: [deedOf(command, state, outcome, events)],
+      deeds: [deedOf(command, record, state, outcome, events)],
       landed: ({ revision }) => {
         this.saw({ record: state, mod: revision });
         return { outcome, effect, record: state };
@@ -176,9 +176,13 @@ export class RecordStore {
   }
 }
 
-/** What the witness enters of a command. A command of the driver names no one: the record does. */
+/**
+ * What the witness enters of a command. A command of the driver names no one: the record does, and the record before it where the
+ * command has ended the pipeline, which has no driver from then on.
+ */
 function deedOf(
   command: PipelineCommand & { readonly by?: string; readonly holder?: string; readonly reason?: string },
+  before: PipelineRecord | undefined,
   record: PipelineRecord,
   outcome: PipelineOutcome,
   events: readonly Event[],
@@ -189,7 +193,7 @@ function deedOf(
   said(detail, reason === undefined ? {} : { reason });
   return {
     resource: pipelineResource(record.id),
-    actor: by ?? holder ?? record.driver?.holder ?? record.startedBy,
+    actor: by ?? holder ?? record.driver?.holder ?? before?.driver?.holder ?? record.startedBy,
     command: kind,
     outcome: outcome.kind,
     events: events.map(({ type }) => type),

@@ -4,6 +4,7 @@
  */
 import type { Hold, Lock, Semaphore, Token } from '../../core/index.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
+import { WideMap } from '../../store/wide-map.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import { type Head, resourceOfRecord } from '../layout.ts';
 import { headIn } from '../write/witness.ts';
@@ -53,9 +54,9 @@ export class RecordIndex {
   /** The index has every change up to this revision. */
   asOf: Revision;
   /** The leases of each record that is held. */
-  readonly #held = new Map<string, readonly string[]>();
+  readonly #held = new WideMap<readonly string[]>();
   readonly #byLease = new Map<string, Set<string>>();
-  readonly #free = new Map<string, FoundFree>();
+  readonly #free = new WideMap<FoundFree>();
   #round = 0;
 
   constructor(asOf: Revision) {

@@ -17,9 +17,9 @@ import { documentsOf } from './sealing.ts';
 
 /** How much of the record is kept, and when it is sealed; for all processes that use the store. */
 export interface WitnessRetention {
-  /** The most bytes of entries and checkpoints; above it, maintenance trims what a checkpoint covers. */
+  /** The most bytes of entries and checkpoints; from there on, maintenance makes a checkpoint and trims all that it covers. */
   readonly mostBytes: number;
-  /** The most entries; above it, the same. */
+  /** The most entries; from there on, the same. It is not how many stay: after a trim, only what was entered since is left. */
   readonly mostEntries: number;
   /** The time between two checkpoints that maintenance makes; 0 if it makes none but to trim. */
   readonly checkpointMs: number;

@@ -167,7 +167,8 @@ export function snapshotFrom<State extends Coordinated>(
     mod: pair?.modRevision ?? 0,
     by: pair === undefined ? undefined : writerOf(pair),
     marks: pair === undefined ? NONE : marksOf(pair),
-    chain: reads.head === undefined ? NO_CHAIN : chainEnd(pair, reads.head.in(results).pairs[0]),
+    // The record names the end of its chain, also to a reader that does not know yet whether the witness is on.
+    chain: chainEnd(pair, reads.head?.in(results).pairs[0]),
     revision,
     queueRevision: revision,
     complete: queue.complete,

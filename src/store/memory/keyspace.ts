@@ -4,6 +4,7 @@ import type { Change, Compare, KeyRange, KeyValue, LeaseId, Put, Read, ReadResul
 import { holds } from '../compare.ts';
 import { isPlain } from '../key-order.ts';
 import type { TransactionKeys } from '../plan.ts';
+import { WideMap } from '../wide-map.ts';
 import { compareEntries, Entry, isLive, type LiveEntry } from './entry.ts';
 import type { Changed } from './history.ts';
 import { attach, detach, type HeldLease, type Leases } from './leases.ts';
@@ -21,7 +22,7 @@ export class Keyspace implements TransactionKeys {
   /** The revision that the next change gets. */
   nextRevision: Revision = 0;
   readonly #leases: Leases;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new WideMap<Entry>();
   readonly #sorted = new SortedEntries();
   /** Entries of deleted keys, and some whose key has come back since. */
   readonly #gone: Entry[] = [];

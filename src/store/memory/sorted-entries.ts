@@ -8,6 +8,7 @@
  * Finding a key takes one binary search over the chunks' lows and one in a chunk.
  */
 import { compareKeys, NO_END } from '../key-order.ts';
+import { WideMap } from '../wide-map.ts';
 import { Chunk } from './chunk.ts';
 import { type Entry, isLive } from './entry.ts';
 import type { Part } from './part.ts';
@@ -27,7 +28,7 @@ const FEW_SLICES = 1024;
 
 export class SortedEntries {
   readonly #chunks: Chunk[] = [new Chunk('', [])];
-  readonly #slices = new Map<string, Slice>();
+  readonly #slices = new WideMap<Slice>();
   #size = 0;
   /** As long as all keys here are plain, `<` orders any key against them. */
   #plain = true;

@@ -5,11 +5,10 @@
  * is silent for long has met a loop without an end: its seed has failed.
  */
 import { fork } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Seeds, type Share, type Tally } from './seeds.ts';
+import { Seeds, type Share, type State, stateIn, type Tally } from './seeds.ts';
 import { simulate } from './simulate.ts';
 import { type Workload, workloadOf, WORKLOADS } from './workloads.ts';
 
@@ -39,9 +38,12 @@ const { values } = parsed({
   },
 });
 
-if (process.send !== undefined && process.env['SIGNALBOX_SIMULATION'] === 'share')
+if (process.send !== undefined && process.env['SIGNALBOX_SIMULATION'] === 'share') {
   process.on('message', (share) => void runShare(share));
-else if (values.help) {
+  // The one that hands out seeds hears of Ctrl-C as well, and ends this one; should that be killed, this one ends too.
+  process.on('SIGINT', () => undefined);
+  process.on('disconnect', () => process.exit());
+} else if (values.help) {
   console.log(`Runs simulated processes on the production code, one run per seed and workload.
 
   --seeds N        so many seeds, from --from on (100)
@@ -51,7 +53,8 @@ else if (values.help) {
                    (without it each seed runs one of them)
   --tasks          the same as --workload tasks
   --jobs N         so many processes (one for each core)
-  --state FILE     keeps the next seed in FILE, and goes on from there the next time
+  --state FILE     keeps in FILE which seed is next and what came of the others, and goes on from there the next time,
+                   also after Ctrl-C or kill -9
   --trace          also show what happened in runs that went well; with --seed
 
 Example: npm run simulate -- --seed 42 --workload holds --trace`);
@@ -93,9 +96,14 @@ function told({ seed, workload, what }: Failed): number {
 }
 
 async function runSeeds(): Promise<number> {
-  const from = nextSeed() ?? whole(values.from);
-  const seeds = new Seeds(from, whole(values.seeds), workloads(), values.state);
+  const state = earlier();
+  const from = state?.next ?? whole(values.from);
+  const seeds = new Seeds(from, whole(values.seeds), workloads(), values.state, state?.sum);
   const jobs = values.jobs === undefined ? availableParallelism() : whole(values.jobs);
+  process.once('SIGINT', () => {
+    console.log(`\n${seeds.told(false)}`);
+    process.exit(130);
+  });
   const failed = jobs === 1 ? await runHere(seeds) : await runBeside(seeds, jobs);
   console.log(seeds.told(failed === undefined));
   if (failed === undefined) return 0;
@@ -179,10 +187,9 @@ async function runShare(share: unknown): Promise<void> {
   process.send?.(('what' in result ? result : { share: share as Share, tally: result }) satisfies Told);
 }
 
-function nextSeed(): number | undefined {
-  if (values.state === undefined || !existsSync(values.state)) return undefined;
+function earlier(): State | undefined {
   try {
-    return (JSON.parse(readFileSync(values.state, 'utf8')) as { readonly next: number }).next;
+    return values.state === undefined ? undefined : stateIn(values.state);
   } catch {
     return refuse(`${values.state} is not a file that --state wrote`);
   }

@@ -119,7 +119,7 @@ export class NamedWorker extends User {
     const [name, holder] = [this.pickLock(), `${this.name}-${this.random.whole(1, 2)}`];
     const hold = await this.#acquire(name, holder, 'shared');
     if (hold === undefined) return;
-    let believer = this.checker.granted(hold, this.process);
+    const believer = this.checker.granted(hold, this.process);
     try {
       await this.pause(20);
       this.doing = `becomes the writer of ${name} twice`;
@@ -137,9 +137,7 @@ export class NamedWorker extends User {
       this.doing = `becomes a reader of ${name} twice`;
       if (hold.isValid && hold.mode === 'exclusive') {
         // It writes no more from the moment in which it says so, and others may read before it hears that they do.
-        this.checker.left(believer);
         await this.#all(2, async () => void (await hold.downgrade()));
-        believer = this.checker.granted(hold, this.process);
       }
       await this.pause(30);
       this.checker.touches(believer);

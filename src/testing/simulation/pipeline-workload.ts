@@ -34,7 +34,9 @@ export class PipelineWorker extends User {
     this.doing = `starts ${id}`;
     await this.box.pipelines.start(this.#runbook(), { id, cwd: '/', pollMs: 500 });
     if (this.random.chance(0.1))
-      await this.box.pipelines.cancel(id, { by: this.name, reason: 'simulated', signal: this.soon(3000) });
+      await this.box.pipelines.cancel(id, {
+        ...{ by: this.name, reason: 'simulated', expected: {}, signal: this.soon(3000) },
+      });
   }
 
   async #resume(): Promise<void> {
@@ -55,6 +57,8 @@ export class PipelineWorker extends User {
       waits: false,
       signal: this.soon(6000),
       standsBy,
+      // One that was started again meanwhile is not the one that was looked at.
+      expected: view === undefined ? {} : { startedAt: view.startedAt },
       graceMs: 0,
       onStandBy: () => this.#maybeThrow(),
       ...decision,

@@ -1,9 +1,11 @@
 /** Which seeds are still to run, handed out a few at a time, and what came of the others. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { Workload } from './workloads.ts';
 
 /** How many seeds are handed out at once. */
 const SHARE = 10;
+/** Where progress is not shown in one line that changes, a run has about so many lines of it, but none for fewer than 100 seeds. */
+const LINES = 20;
 
 export interface Share {
   readonly from: number;
@@ -19,23 +21,46 @@ export interface Tally {
   faults: Record<string, number>;
 }
 
+/** What the file of `--state` has: which seed is next, and what came of those before it. */
+export interface State {
+  readonly next: number;
+  /** Of all seeds that were run with this file. */
+  readonly sum?: Tally;
+}
+
+/** Undefined if there is no such file yet. Throws if it is none that `Seeds` wrote. */
+export function stateIn(file: string): State | undefined {
+  if (!existsSync(file)) return undefined;
+  const state = JSON.parse(readFileSync(file, 'utf8')) as State;
+  if (!Number.isSafeInteger(state.next)) throw new SyntaxError('it has no next seed');
+  return state;
+}
+
 /** What is still to run, and what came of the rest. */
 export class Seeds {
   readonly #file: string | undefined;
   readonly #from: number;
   readonly #end: number;
   readonly #workloads: readonly Workload[] | undefined;
-  readonly #sum: Tally = { seeds: 0, grants: 0, virtualMs: 0, faults: {} };
-  readonly #done = new Set<number>();
+  readonly #sum: Tally;
+  /** Of shares before which one is still running, by their first seed. */
+  readonly #early = new Map<number, Tally>();
   #next: number;
   #through: number;
 
-  /** `file`: where the next seed is kept, if anywhere. */
-  constructor(from: number, count: number, workloads: readonly Workload[] | undefined, file: string | undefined) {
+  /** `file`: where the next seed and the sum are kept, if anywhere. `sum`: of earlier seeds that are to be told of as well. */
+  constructor(
+    from: number,
+    count: number,
+    workloads: readonly Workload[] | undefined,
+    file?: string,
+    sum: Tally = { seeds: 0, grants: 0, virtualMs: 0, faults: {} },
+  ) {
     this.#file = file;
     this.#from = from;
     this.#end = from + count;
     this.#workloads = workloads;
+    this.#sum = sum;
     this.#next = from;
     this.#through = from;
   }
@@ -48,19 +73,35 @@ export class Seeds {
     return this.#workloads === undefined ? share : { ...share, workloads: this.#workloads };
   }
 
-  add({ from, count }: Share, tally: Tally): void {
-    this.#sum.seeds += tally.seeds;
-    this.#sum.grants += tally.grants;
-    this.#sum.virtualMs += tally.virtualMs;
-    for (const [fault, times] of Object.entries(tally.faults)) {
-      this.#sum.faults[fault] = (this.#sum.faults[fault] ?? 0) + times;
-    }
-    for (let seed = from; seed < from + count; seed++) this.#done.add(seed);
+  /** Only what has no gap before it counts: a run that is ended goes on from there, and counts no seed twice. */
+  add({ from }: Share, tally: Tally): void {
+    this.#early.set(from, tally);
     const before = this.#through;
-    while (this.#done.delete(this.#through)) this.#through += 1;
-    if (this.#file !== undefined) writeFileSync(this.#file, `${JSON.stringify({ next: this.#through })}\n`);
-    const hundred = Math.floor((this.#through - this.#from) / 100);
-    if (hundred > Math.floor((before - this.#from) / 100)) console.log(`${this.#through - this.#from} seeds`);
+    for (let next = this.#early.get(before); next !== undefined; next = this.#early.get(this.#through)) {
+      this.#early.delete(this.#through);
+      this.#through += next.seeds;
+      this.#count(next);
+    }
+    if (this.#through === before) return;
+    if (this.#file !== undefined) save(this.#file, { next: this.#through, sum: this.#sum });
+    this.#showProgress(before);
+  }
+
+  #count({ seeds, grants, virtualMs, faults }: Tally): void {
+    const sum = this.#sum;
+    sum.seeds += seeds;
+    sum.grants += grants;
+    sum.virtualMs += virtualMs;
+    for (const [fault, times] of Object.entries(faults)) sum.faults[fault] = (sum.faults[fault] ?? 0) + times;
+  }
+
+  #showProgress(before: number): void {
+    const [ran, all] = [this.#through - this.#from, this.#end - this.#from];
+    const faults = Object.values(this.#sum.faults).reduce((sum, times) => sum + times, 0);
+    const line = `${ran} of ${all} seeds, ${this.#sum.grants} grants, ${faults} faults`;
+    if (process.stdout.isTTY) return void process.stdout.write(`\r${line}${ran === all ? '\n' : ''}`);
+    const step = Math.max(100, Math.ceil(all / LINES));
+    if (Math.floor(ran / step) > Math.floor((before - this.#from) / step)) console.log(line);
   }
 
   told(isClean: boolean): string {
@@ -74,4 +115,10 @@ export class Seeds {
       `next: --from ${this.#through}`,
     ].join('\n');
   }
+}
+
+/** All of it or nothing, also if the process is killed meanwhile. */
+function save(file: string, state: State): void {
+  writeFileSync(`${file}.new`, `${JSON.stringify(state)}\n`);
+  renameSync(`${file}.new`, file);
 }

@@ -55,6 +55,8 @@ export class StoreChecker {
   readonly #highest = new Map<string, number>();
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
+  /** How many writes of records and tickets it has seen. */
+  writes = 0;
 
   constructor(world: World, users: Users) {
     this.#world = world;
@@ -62,6 +64,7 @@ export class StoreChecker {
   }
 
   stored({ revision, changes }: Changes): void {
+    this.writes += 1;
     const arrived: [string, string, Ticket][] = [];
     const gone: [string, string][] = [];
     const written: [string, StoredRecord | undefined, number][] = [];

@@ -29,7 +29,7 @@ export class RemoteProcess {
   }
 
   static async start(url: string, ttlMs: number, log: string): Promise<RemoteProcess> {
-    const remote = new RemoteProcess(fork(PROGRAM, [url, String(ttlMs), log]));
+    const remote = new RemoteProcess(fork(PROGRAM, [url, String(ttlMs), log], { execArgv: [] }));
     await remote.said({ kind: 'ready' });
     return remote;
   }
