@@ -28,7 +28,6 @@ export function useRead(path: string, changed: string): Json | undefined {
 }
 
 const SHORTEST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
 /** So many times as long as a reading took: the server reads for this page a tenth of the time at most. */
 const PAUSES = 10;
 
@@ -49,7 +48,7 @@ export function useFollowing(changed: string, read: (over: AbortSignal) => Promi
       const began = performance.now();
       // Where the server refuses, what was read before stays.
       await readNow(over.signal).catch(() => undefined);
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, PAUSES * (performance.now() - began)));
+      const pauseMs = Math.max(SHORTEST_PAUSE_MS, PAUSES * (performance.now() - began));
       if (!over.signal.aborted) setDone({ upTo, pauseMs });
     };
     const timer = setTimeout(() => void begin(), done?.pauseMs ?? 0);
