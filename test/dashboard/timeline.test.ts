@@ -59,8 +59,9 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
   });
 
   it('verifies the record, and says how to switch it on where it is off', async () => {
+    await site.hold('recorded-before', 'agent:11');
     const { page } = await visit(browser, site, { path: '/timeline' });
-    const first = page.locator('.row.recorded').first();
+    const first = page.locator('.row.recorded', { hasText: 'recorded-before' });
     await first.getByRole('img', { name: 'not verified' }).waitFor();
     await page.getByRole('button', { name: 'Verify' }).click();
     await page.getByText(/entries verify in \d+ chains/).waitFor();
