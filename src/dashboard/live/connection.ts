@@ -254,7 +254,7 @@ function isRested({ at, took }: { readonly at: number; readonly took: number }, 
   return Date.now() - at >= Math.max(shortest, REST * took);
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
