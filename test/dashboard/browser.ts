@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { open, type Signalbox } from 'signalbox';
 import type { GitHubBoard } from '../../src/server/github-board.ts';
 import { listen, type Listening, serverOf } from '../../src/server/index.ts';
-import { freePort } from '../support/ports.ts';
 
 export const CHROMIUM = '/usr/bin/chromium';
 /** Tests that need a browser are left out where there is none; scripts/packages.mjs says so, and CI refuses that. */
@@ -28,10 +27,10 @@ export function launch(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'], timeout: PATIENCE_MS });
 }
 
-/** A server on a port of this machine, which can be stopped and started again on the same one. */
+/** A server on a port of this machine. */
 export class Site {
   readonly box: Signalbox;
-  #listening: Listening;
+  readonly #listening: Listening;
 
   private constructor(box: Signalbox, listening: Listening) {
     this.box = box;
@@ -40,19 +39,11 @@ export class Site {
 
   static async on(url = 'memory:', github?: GitHubBoard): Promise<Site> {
     const box = await open(url);
-    return new Site(box, await serve(box, await freePort(), github));
+    return new Site(box, await serve(box, github));
   }
 
   get url(): string {
     return this.#listening.url;
-  }
-
-  async stop(): Promise<void> {
-    await this.#listening.close();
-  }
-
-  async start(): Promise<void> {
-    this.#listening = await serve(this.box, Number(new URL(this.url).port));
   }
 
   /** Asks as the local administrator. */
@@ -82,9 +73,9 @@ export class Site {
   }
 }
 
-async function serve(box: Signalbox, port: number, github?: GitHubBoard): Promise<Listening> {
+async function serve(box: Signalbox, github?: GitHubBoard): Promise<Listening> {
   const server = serverOf(box, { localToken: LOCAL, ...(github !== undefined && { github }) });
-  return listen(server, { port, host: '127.0.0.1' });
+  return listen(server, { port: 0, host: '127.0.0.1' });
 }
 
 export interface Visit {
@@ -97,7 +88,7 @@ export interface Visit {
 /** A page of its own, with what it complained about: a page that works complains about nothing. */
 export async function visit(
   browser: Browser,
-  site: Site,
+  site: Pick<Site, 'url'>,
   visited: Visit = {},
 ): Promise<{ page: Page; complaints: string[] }> {
   const { token = LOCAL, path = '/overview', theme = 'dark', viewport = WIDE } = visited;

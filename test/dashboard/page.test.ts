@@ -2,7 +2,23 @@
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KEY_MAP } from '../../src/dashboard/model/keys.ts';
 import { hasBrowser, launch, LOCAL, Site, visit } from './browser.ts';
+import { violations } from './rules.ts';
+
+/** By the letter after `G`. */
+const HEADINGS: Readonly<Record<string, string>> = {
+  ...{
+    L: 'Locks',
+    S: 'Semaphores',
+    T: 'Tasks',
+    P: 'Pipelines',
+    M: 'Members',
+    W: 'Timeline',
+    C: 'Charts',
+    O: 'Overview',
+  },
+};
 
 let browser: Browser;
 let site: Site;
@@ -105,6 +121,24 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.context().close();
   });
 
+  it('opens every view that the map of the keys names by G and its letter', async () => {
+    const letters = KEY_MAP.flatMap(([keys]) => (keys.startsWith('G ') ? [keys.slice(2)] : []));
+    expect(letters.toSorted()).toEqual(Object.keys(HEADINGS).toSorted());
+    const { page, complaints } = await visit(browser, site);
+    await page.getByRole('banner').getByText('live', { exact: true }).waitFor();
+    for (const [letter, heading] of Object.entries(HEADINGS)) {
+      const opened = async (): Promise<string | null> => {
+        // Pressed again where a busy machine let more time pass between the two than the page waits for the second.
+        await Promise.all([page.keyboard.press('g'), page.keyboard.press(letter.toLowerCase())]);
+        return page.getByRole('heading', { level: 1 }).textContent();
+      };
+      await expect.poll(opened).toBe(heading);
+      expect(page.url()).toBe(`${site.url}/#/${heading.toLowerCase()}`);
+    }
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
   it('shows hostile names and metadata as text', async () => {
     const names = [
       '<script>alert(1)</script>',
@@ -115,12 +149,13 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     ];
     const metadata = {
       html: '<b onmouseover=alert(1)>x</b>',
-      long: 'y'.repeat(60_000),
       turned: '\u202edrow',
       nul: '\u0000',
+      long: '',
     };
+    metadata.long = 'y'.repeat(64 * 1024 - Buffer.byteLength(JSON.stringify(metadata)));
     for (const name of names)
-      await site.hold(name, '"><script>alert(2)</script>', { reason: `<i>${name}</i>`, metadata });
+      await site.hold(name, '"><script>alert(2)</script>', { reason: `<i>${name}</i>\u0000\u202e`, metadata });
     const { page, complaints } = await visit(browser, site, { path: '/locks' });
     await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
     let alerts = 0;
@@ -129,11 +164,51 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
       await page.goto(`${site.url}/#/locks/${encodeURIComponent(name)}`);
       await page.getByRole('heading', { level: 1, name: `lock/${name}`, exact: true }).waitFor();
       await page.locator('.facts', { hasText: '<b onmouseover=alert(1)>x</b>' }).waitFor();
+      // What cannot be seen is shown by its number, and turns nothing around it; JSON has its own way to write NUL.
+      const facts = (await page.locator('.facts').textContent()) ?? '';
+      expect(facts).toContain(`<i>${name}</i>⟨0000⟩⟨202e⟩`);
+      expect(facts).toContain('"turned":"⟨202e⟩drow","nul":"\\u0000"');
+      expect(facts).toContain(`y… (${64 * 1024 - 2 - 2000} more)`);
+      expect(await page.locator('body').textContent()).not.toMatch(/[\u0000\u202e]/);
     }
     expect(await page.locator('main script, main img, main i:not(:empty):not(.name > i)').count()).toBe(0);
     // Nothing makes the page wider than its window.
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
     expect([alerts, complaints]).toEqual([0, []]);
     await page.context().close();
+  });
+
+  it('shows a deadlock that was broken: what needs you, its own page in words, until it is settled', async () => {
+    const own = await Site.on();
+    try {
+      const [a, b] = [own.box.lock('a'), own.box.lock('b')];
+      await using _first = await a.acquire({ holder: 'anna' });
+      const second = await b.acquire({ holder: 'bert' });
+      const { page, complaints } = await visit(browser, own, { path: '/locks/b' });
+      const waits = b.acquire({ holder: 'anna' });
+      waits.catch(() => undefined);
+      await page.locator('.queue.row', { hasText: 'anna' }).waitFor();
+      await expect(a.acquire({ holder: 'bert' })).rejects.toMatchObject({ refusal: { kind: 'deadlock' } });
+      await page.goto(`${own.url}/#/overview`);
+      await page.getByText('Broken by refusing bert: bert → lock/a → anna → lock/b').waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole('button', { name: 'See cycle' }).press('Enter');
+      await page.getByRole('heading', { name: 'Deadlock, broken' }).waitFor();
+      const told = 'bert waits for lock/a, held by anna; anna waits for lock/b, held by bert. bert was refused.';
+      await page.getByRole('img', { name: told }).waitFor();
+      await page.getByText('signalbox run --lock a --lock b -- …', { exact: true }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      // Its address can be shared: somebody who opens it later sees the same.
+      await page.reload();
+      await page.getByRole('img', { name: told }).waitFor();
+      await second.release();
+      await (await waits).release();
+      await page.getByRole('button', { name: 'Settled' }).click();
+      await page.getByText('All clear').waitFor();
+      expect(complaints).toEqual([]);
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
   });
 });

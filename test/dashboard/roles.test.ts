@@ -1,8 +1,10 @@
 // Breaking a lock on the dashboard, with each role; and what the page does while the server is away.
 
 import type { Browser, Page } from 'playwright-core';
-import type { Role } from 'signalbox';
+import { open, type Role } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Scratch, type Started } from '../support/cli.ts';
+import { freePort } from '../support/ports.ts';
 import { hasBrowser, launch, Site, visit } from './browser.ts';
 
 let browser: Browser;
@@ -10,7 +12,7 @@ let site: Site;
 beforeAll(async () => {
   if (!hasBrowser) return;
   browser = await launch();
-  site = await Site.on();
+  site = await Site.on('memory:?witness=on');
 });
 afterAll(async () => {
   await browser?.close();
@@ -37,7 +39,7 @@ describe.skipIf(!hasBrowser)('breaking a lock', () => {
     await page.context().close();
   });
 
-  it('needs a reason and the token, says who loses it and who gets it, and is recorded', async () => {
+  it('needs a reason and the token, says who loses it and who gets it, and is in the history and the witness', async () => {
     await site.hold('to-break', 'agent:1');
     await site.hold('to-break', 'agent:2');
     const { page, complaints } = await visitAs('administrator', '/locks/to-break');
@@ -64,6 +66,17 @@ describe.skipIf(!hasBrowser)('breaking a lock', () => {
     expect(events).toMatchObject([
       { holder: 'agent:1', by: 'token:a administrator', reason: 'agent:1 was switched off' },
     ]);
+    const { entries } = (await site.ask('GET', '/v1/witness/entries?resource=lock/to-break&event=lock:forced')) as {
+      entries: { commands: object[] }[];
+    };
+    expect(entries).toHaveLength(1);
+    expect(entries[0]?.commands[0]).toMatchObject({
+      ...{ actor: 'token:a administrator', command: 'break', outcome: 'broken' },
+      detail: {
+        reason: 'agent:1 was switched off',
+        lost: [{ holder: 'agent:1', token: Number(token), why: 'forced' }],
+      },
+    });
     expect(complaints).toEqual([]);
     await page.context().close();
   });
@@ -121,32 +134,49 @@ describe.skipIf(!hasBrowser)('draining a semaphore', () => {
 });
 
 describe.skipIf(!hasBrowser)('while the server is away', () => {
-  it('the page stands still, offers no actions, and goes on without a gap or a repeat when it is back', async () => {
-    const own = await Site.on();
+  it('because it was killed, the page stands still, offers no actions, and goes on without a gap, a repeat or a reload', async () => {
+    const scratch = new Scratch();
+    const port = String(await freePort());
+    const running: Started[] = [];
+    const serve = async (): Promise<Started> => {
+      const server = scratch.start('serve', '--port', port, '--json');
+      running.push(server);
+      await server.printed('"url"');
+      return server;
+    };
+    const box = await open(scratch.store);
     try {
-      const first = await own.hold('away', 'agent:1');
-      const { page } = await visit(browser, own, { path: '/locks/away' });
+      const server = await serve();
+      const token = (await scratch.run('token', 'local')).stdout.trim();
+      const lock = box.lock('away');
+      const first = await lock.acquire({ holder: 'agent:1' });
+      const { page } = await visit(browser, { url: `http://127.0.0.1:${port}` }, { token, path: '/locks/away' });
       await page.locator('.big', { hasText: 'agent:1' }).waitFor();
       await page.getByText('live', { exact: true }).waitFor();
-      await own.stop();
+      await page.evaluate(() => void (document.body.dataset['page'] = 'the same'));
+      server.child.kill('SIGKILL');
+      await server.ended;
       await page.getByText('Reconnecting.').waitFor();
       const button = page.getByRole('button', { name: /^Break lock…/ });
       expect(await button.getAttribute('aria-disabled')).toBe('true');
       // What happens meanwhile, each of which leaves an event.
-      const lock = own.box.lock('away');
-      await lock.release({ holder: 'agent:1', token: first['token'] as number });
+      await first.release();
       for (const holder of ['agent:2', 'agent:3', 'agent:4']) await (await lock.acquire({ holder })).release();
       await using _last = await lock.acquire({ holder: 'agent:5' });
-      await own.start();
+      await serve();
       await page.locator('.big', { hasText: 'agent:5' }).waitFor();
       await expect.poll(() => page.getByText('Reconnecting.').count()).toBe(0);
       // The history is drawn from the events: each hold is in it once.
       await expect.poll(() => page.locator('.drawing rect title').allTextContents()).toHaveLength(5);
       const told = (await page.locator('.drawing rect title').allTextContents()).map((text) => text.split(',')[0]);
       expect(told).toEqual(['agent:1', 'agent:2', 'agent:3', 'agent:4', 'agent:5']);
+      expect(await page.evaluate(() => document.body.dataset['page'])).toBe('the same');
       await page.context().close();
     } finally {
-      await own.close();
+      await box.close();
+      for (const { child } of running) child.kill('SIGKILL');
+      await Promise.all(running.map(({ ended }) => ended));
+      scratch.remove();
     }
   });
 });

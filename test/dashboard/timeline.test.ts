@@ -59,8 +59,10 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
   });
 
   it('verifies the record, and says how to switch it on where it is off', async () => {
+    await site.hold('recorded-before', 'agent:11');
     const { page } = await visit(browser, site, { path: '/timeline' });
-    const first = page.locator('.row.recorded').first();
+    // The older of its two entries: the newer one may be shown later, after the button was pressed.
+    const first = page.locator('.row.recorded', { hasText: 'recorded-before' }).last();
     await first.getByRole('img', { name: 'not verified' }).waitFor();
     await page.getByRole('button', { name: 'Verify' }).click();
     await page.getByText(/entries verify in \d+ chains/).waitFor();
@@ -80,7 +82,7 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
   it('shows what is recorded while it is open, and what was verified stays so', async () => {
     await site.hold('recorded-first', 'agent:11');
     const { page, complaints } = await visit(browser, site, { path: '/timeline' });
-    const first = page.locator('.row.recorded', { hasText: 'recorded-first' }).first();
+    const first = page.locator('.row.recorded', { hasText: 'recorded-first' }).last();
     const later = page.locator('.row.recorded', { hasText: 'recorded-later' }).first();
     await first.waitFor();
     await page.getByRole('button', { name: 'Verify' }).click();

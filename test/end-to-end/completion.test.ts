@@ -54,7 +54,7 @@ async function offersOf(
 /** Each line of input, and what has to be offered for it. */
 const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lo', ['lock']],
-  ['signalbox lock ', ['acquire', 'renew', 'release', 'upgrade', 'downgrade', 'configure', 'show', 'list', 'break']],
+  ['signalbox lock ', ['acquire', 'renew', 'release', 'configure', 'show', 'list', 'break', 'upgrade', 'downgrade']],
   ['signalbox --json lock re', ['renew', 'release']],
   ['signalbox lock acquire --sh', ['--shared']],
   ['signalbox lock configure main-branch --on-stale ', ['reclaim', 'alert']],

@@ -32,6 +32,11 @@ describe('what makes no sense is told, with what is accepted, and never taken fo
       (box) => box.acquireAll([{ lock: 'a' }], { maxHoldMs: 5000 }),
       /"maxHoldMs" is not an option; there are .*onWaiting/,
     ],
+    [
+      'a misspelt field of what a pipeline is expected to be',
+      (box) => box.pipelines.cancel('p', { expected: { startetAt: 1 } }),
+      /expected is .*; expected an object with startedAt, state or phase/,
+    ],
     ['options that are none', (box) => box.lock('a').acquire('worker:1'), /the options are "worker:1", not an object/],
     ['no options at all', (box) => box.lock('a').acquire(null), /the options are null, not an object/],
     ['a signal that is none', (box) => box.lock('a').acquire({ signal: {} }), /signal is \{\}, not an AbortSignal/],

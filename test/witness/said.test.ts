@@ -81,6 +81,23 @@ describe('an entry says how long a request had waited', () => {
   });
 });
 
+describe('an origin that cannot be entered as it is', () => {
+  it('keeps nobody from releasing to the process that wrote it', async () => {
+    const store = openMemory();
+    const ann = await opening(store, { traceId: 'build-1' });
+    // Half of a character, as a text that was cut has.
+    const bob = await opening(store, { traceId: '\ud83d', component: '\ud83d' });
+    const hold = await ann.lock('main').acquire({ holder: 'ann' });
+    const waiting = bob.lock('main').acquire(SECOND);
+    await settled();
+    await hold.release();
+    await (await waiting).release();
+    const ofBob = (await commands(ann)).filter(({ actor }) => actor === 'bob');
+    expect(ofBob.map(({ outcome }) => outcome)).toEqual(['acquired', 'released']);
+    expect(await ann.witness.verify()).not.toHaveProperty('finding.kind');
+  });
+});
+
 describe('an entry names the trace', () => {
   afterEach(() => void vi.unstubAllEnvs());
 

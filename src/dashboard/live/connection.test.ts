@@ -19,7 +19,8 @@ class Server {
   readonly asked: string[] = [];
   board: object | number = { since: 10, revision: 10, at: AT };
   past: object[] = [granted(8), granted(11)];
-  denials = 5;
+  isPastWhole = true;
+  denials: number | 'away' = 5;
   work: object = { since: 10, revision: 10, at: AT };
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
 
@@ -29,9 +30,10 @@ class Server {
       const body = new ReadableStream<Uint8Array>({ start: (controller) => void (this.#stream = controller) });
       return Promise.resolve(new Response(body));
     }
+    if (path === '/metrics' && this.denials === 'away') return Promise.reject(new Error('away'));
     if (path === '/metrics') return Promise.resolve(new Response(`signalbox_denials_total ${this.denials}\n`));
     if (path.startsWith('/v1/history?since'))
-      return Promise.resolve(Response.json({ events: this.past, isWhole: true }));
+      return Promise.resolve(Response.json({ events: this.past, isWhole: this.isPastWhole }));
     const answer = path === '/v1/board' ? this.board : path.startsWith('/v1/board') ? this.work : { events: [] };
     if (typeof answer === 'number') return Promise.resolve(new Response('{"detail":"away"}', { status: answer }));
     return Promise.resolve(Response.json(answer));
@@ -110,6 +112,39 @@ describe('the charts', () => {
     server.send('id: r14,t14\nevent: resync\ndata: {}');
     await later(5_000);
     expect(counted().grants).toBe(3);
+  });
+
+  it('say that nothing is known before the oldest event that was read after a resync, if more were missed', async () => {
+    await later(1_000);
+    const known = store.state?.countedFrom;
+    const resync = async (revision: number, at: number): Promise<number | undefined> => {
+      server.past = [{ ...granted(revision - 1), at }, granted(revision)];
+      server.board = { since: revision, revision, at: AT };
+      server.send(`id: r${revision},t${revision}\nevent: resync\ndata: {}`);
+      await later(5_000);
+      return store.state?.countedFrom;
+    };
+    server.isPastWhole = false;
+    // The page of history goes back to what was heard.
+    expect(await resync(11, 1_799_999_990_000)).toBe(known);
+    expect(await resync(900, 1_799_999_995_000)).toBe(1_799_999_995_000);
+  });
+
+  it('count an event of a clock that is far ahead as one of now, and keep what was counted before', async () => {
+    const at = 1_800_000_000_000;
+    server.send(`id: r11,t11\ndata: ${JSON.stringify({ ...granted(11), at })}`);
+    await later(1_000);
+    server.send(`id: r12,t12\ndata: ${JSON.stringify({ ...granted(12), at: at + 7_200_000 })}`);
+    await later(1_000);
+    expect(store.state?.slices.map((slice) => [slice.at, slice.grants]).at(-1)).toEqual([at, 2]);
+  });
+
+  it('ask for the number of denials as seldom when the server does not answer', async () => {
+    const reads = (): number => server.asked.filter((path) => path === '/metrics').length;
+    server.denials = 'away';
+    const before = reads();
+    await stayAlive(100);
+    expect(reads() - before).toBeLessThanOrEqual(4);
   });
 
   it('count what was denied without an event, from when the page was opened', async () => {

@@ -107,9 +107,10 @@ export class Connection {
     this.#isBehind = false;
     this.#work = { at: Date.now(), took: 0 };
     const heard = this.#store.state?.revision ?? 0;
-    this.#store.begin(boardIn(answer), timeIn(answer['at']) ?? Date.now());
+    const at = timeIn(answer['at']) ?? Date.now();
+    this.#store.begin(boardIn(answer), at);
     void this.#readPast(signal);
-    void this.#countPast(signal, heard, Number(answer['since']));
+    void this.#countPast(signal, { heard, until: Number(answer['since']), at });
   }
 
   /** Of the last hour what only events tell; those to come are in the stream. */
@@ -121,14 +122,17 @@ export class Connection {
   }
 
   /** For the charts: the events after the last that was heard, up to where the stream begins. */
-  async #countPast(signal: AbortSignal, heard: number, until: number): Promise<void> {
+  async #countPast(signal: AbortSignal, { heard, until, at }: Record<'heard' | 'until' | 'at', number>): Promise<void> {
     const isFirst = heard === 0;
-    const since = Date.now() - HOUR_MS;
+    const since = at - HOUR_MS;
     const reading = pastEvents(`since=${since}`, signal, isFirst ? MOST_COUNTED : 1);
     const { events, isWhole } = await reading.catch(() => NOTHING);
     const missed = events.filter(({ id }) => revisionOf(id) > heard && revisionOf(id) <= until);
-    const from = isFirst ? (isWhole ? since : (events[0]?.at ?? Infinity)) : Infinity;
-    if (!signal.aborted) this.#store.learned((state) => countedPast(state, missed, from));
+    const [oldest] = events;
+    // What lies between the last that was heard and the oldest that was read may have been quiet or not: nobody knows.
+    const isGapless = isWhole || (oldest !== undefined && revisionOf(oldest.id) <= heard);
+    const from = isGapless ? (isFirst ? since : undefined) : Math.min(oldest?.at ?? at, at);
+    this.#store.learned((state) => countedPast(state, missed, { from, now: at }));
   }
 
   async #follow(signal: AbortSignal, isLive: () => void): Promise<void> {
@@ -216,10 +220,13 @@ export class Connection {
   /** A request that does not wait leaves no event when it is denied; the processes count such requests in the store. */
   async #readDenials(): Promise<void> {
     const begun = Date.now();
-    const [, total] = /^signalbox_denials_total (\d+)$/m.exec(await getText('/metrics')) ?? [];
-    this.#denials = { at: Date.now(), took: Date.now() - begun };
-    const at = this.#store.serverTime;
-    if (total !== undefined) this.#store.learned((state) => deniedUpTo(state, Number(total), at));
+    try {
+      const [, total] = /^signalbox_denials_total (\d+)$/m.exec(await getText('/metrics')) ?? [];
+      const at = this.#store.serverTime;
+      if (total !== undefined) this.#store.learned((state) => deniedUpTo(state, Number(total), at));
+    } finally {
+      this.#denials = { at: Date.now(), took: Date.now() - begun };
+    }
   }
 
   async #readOthers(names: readonly string[]): Promise<void> {
@@ -254,7 +261,7 @@ function isRested({ at, took }: { readonly at: number; readonly took: number }, 
   return Date.now() - at >= Math.max(shortest, REST * took);
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });

@@ -100,7 +100,7 @@ export class Store {
     if (state !== undefined && this.#gathered.length > 0) {
       const events = this.#gathered;
       this.#gathered = [];
-      this.#state = applied(state, events);
+      this.#state = applied(state, events, this.serverTime);
     }
     this.#drawnAt = performance.now();
     const at = this.#link.kind === 'reconnecting' ? this.#link.heardAt : Date.now();
@@ -114,7 +114,7 @@ export class Store {
     if (this.#state === undefined) return;
     // What was gathered came before the answer that is applied now.
     if (this.#gathered.length > 0) {
-      this.#state = applied(this.#state, this.#gathered);
+      this.#state = applied(this.#state, this.#gathered, this.serverTime);
       this.#gathered = [];
     }
     this.#state = change(this.#state);

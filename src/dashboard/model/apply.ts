@@ -38,7 +38,8 @@ export class Draft {
   }
 }
 
-export function applied(state: State, events: readonly Happening[]): State {
+/** `now` is the server's time: no event is counted as later than that. */
+export function applied(state: State, events: readonly Happening[], now = Infinity): State {
   if (events.length === 0) return state;
   const draft = new Draft(state);
   let { revision } = state;
@@ -59,7 +60,7 @@ export function applied(state: State, events: readonly Happening[]): State {
     deadlocks: [...draft.deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
     entries: [...events.toReversed(), ...state.entries].slice(0, MOST_ENTRIES),
     waits: [...state.waits, ...draft.waits].slice(-MOST_SAMPLES),
-    slices: counted(state.slices, { events, waits: draft.waits, holds: draft.held }),
+    slices: counted(state.slices, { events, waits: draft.waits, holds: draft.held, now }),
   };
 }
 
@@ -242,9 +243,16 @@ export function remembered(state: State, past: readonly Happening[]): State {
   return { ...state, deadlocks: all.slice(0, MOST_DEADLOCKS) };
 }
 
-/** Counts what happened before this page was opened, or while it missed events. Everything since `from` is counted then. */
-export function countedPast(state: State, past: readonly Happening[], from: number): State {
-  return { ...state, slices: countedBefore(state.slices, past), countedFrom: Math.min(state.countedFrom, from) };
+/**
+ * Counts what happened before this page was opened, or while it missed events. Everything since `from` is counted then; without
+ * it, everything since the time from which it was counted before.
+ */
+export function countedPast(
+  state: State,
+  past: readonly Happening[],
+  { from = state.countedFrom, now }: { readonly from: number | undefined; readonly now: number },
+): State {
+  return { ...state, slices: countedBefore(state.slices, past, now), countedFrom: from };
 }
 
 /** Counts requests that were denied without a wait, of which the store tells only how many there were in all. */

@@ -27,7 +27,7 @@ function ended(after: number, ms: number): Sample {
 }
 
 function count(slices: readonly Slice[], events: readonly Happening[], more: object = {}): readonly Slice[] {
-  return counted(slices, { events, waits: [], holds: [], ...more });
+  return counted(slices, { events, waits: [], holds: [], now: Infinity, ...more });
 }
 
 describe('slices', () => {
@@ -112,7 +112,7 @@ describe('what happened before the page was opened', () => {
 
   it('is counted with its waits and holds, beside what happened since', () => {
     const live = count([], [told('lock:acquired', 0)]);
-    const slices = countedBefore(live, past);
+    const slices = countedBefore(live, past, NOW);
     expect(slices.map(({ at, grants }) => [at - NOW, grants])).toEqual([
       [-20_000, 1],
       [-10_000, 1],
@@ -125,7 +125,7 @@ describe('what happened before the page was opened', () => {
   it('stays when the board is read again, and so does the time from which everything is known', () => {
     const board = boardIn({ since: 10, revision: 10, at: new Date(NOW).toISOString() });
     expect(board.countedFrom).toBe(NOW);
-    const state = countedPast(board, past, NOW - 60_000);
+    const state = countedPast(board, past, { from: NOW - 60_000, now: NOW });
     const later = resynced(state, { ...board, countedFrom: NOW + 5000 });
     expect([later.countedFrom, total(later.slices).grants]).toEqual([NOW - 60_000, 2]);
   });

@@ -72,17 +72,19 @@ export interface Batch {
   /** The waits and holds that ended in this batch. */
   readonly waits: readonly Sample[];
   readonly holds: readonly Sample[];
+  /** The server's time. A machine whose clock is ahead gives times to come: counted there, they would end the hour that is kept. */
+  readonly now: number;
 }
 
 /** `slices` with a batch counted in. Events come in the order of the store, but carry the times of several clocks. */
-export function counted(slices: readonly Slice[], { events, waits, holds }: Batch): readonly Slice[] {
+export function counted(slices: readonly Slice[], { events, waits, holds, now }: Batch): readonly Slice[] {
   if (events.length === 0) return slices;
   const last = slices.at(-1);
   const open: Open[] = last === undefined ? [] : [{ ...last }];
   const begins = new Map<number, Open>();
   /** Earlier slices are complete: an event with an earlier time is counted in the newest one. */
   const sliceFor = (at: number): Open => {
-    const begin = sliceOf(at);
+    const begin = sliceOf(Math.min(at, now));
     const known = begins.get(begin) ?? open.findLast((slice) => begin <= slice.at);
     const slice = known ?? { ...emptySlice(begin) };
     if (known === undefined) open.push(slice);
@@ -118,7 +120,7 @@ function bounded(slices: readonly Slice[]): readonly Slice[] {
 }
 
 /** Counts what happened before the page was opened, as the store remembers it. `past` is in the order of the store. */
-export function countedBefore(slices: readonly Slice[], past: readonly Happening[]): readonly Slice[] {
+export function countedBefore(slices: readonly Slice[], past: readonly Happening[], now: number): readonly Slice[] {
   const [waits, holds]: readonly [Sample[], Sample[]] = [[], []];
   const begun = new Map<string, number>();
   const end = (key: string, { resource, at }: Happening, into: Sample[]): void => {
@@ -135,7 +137,7 @@ export function countedBefore(slices: readonly Slice[], past: readonly Happening
       begun.set(hold, at);
     } else if (/^(lock|semaphore):(released|reclaimed|forced)$/.test(type)) end(hold, event, holds);
   }
-  return merged(slices, counted([], { events: past, waits, holds }));
+  return merged(slices, counted([], { events: past, waits, holds, now }));
 }
 
 /** A request that is denied met another holder, and did not get it. */

@@ -42,36 +42,25 @@ describe('the timeline', () => {
 
 describe('the record', () => {
   const entry = { resource: 'lock/main', seq: 5, time: 100, hash: 'ab' };
-  const whole = { at: 200, revision: 50, entries: 9, chains: 2, checkpoints: 0 };
+  const whole = { at: 200, covered: [entry], entries: 9, chains: 2, checkpoints: 0 };
 
-  it('lists the newest entries of all chains', () => {
-    const answer = { entries: [entry, { ...entry, seq: 6, time: 300 }, { ...entry, resource: 'lock/b', time: 200 }] };
-    expect(newestRecorded([], answer, 2).map(({ time }) => time)).toEqual([300, 200]);
-  });
-
-  it('keeps what it knows of an entry that comes again, and has room for the newest', () => {
-    const known = newestRecorded([], { entries: [entry, { ...entry, seq: 6, time: 300 }], revision: 50 }, 2);
-    const later = {
-      entries: [
-        { ...entry, seq: 6, time: 300 },
-        { ...entry, seq: 7, time: 400 },
-      ],
-      revision: 60,
-    };
-    expect(newestRecorded(known, later, 2)).toMatchObject([
-      { seq: 7, asOf: 60 },
-      { seq: 6, asOf: 50 },
-    ]);
+  it('lists the newest entries in the order of their writes, whatever their clocks said', () => {
+    const known = newestRecorded([], [entry, { ...entry, seq: 6, time: 900 }], 2);
+    expect(known.map(({ seq }) => seq)).toEqual([6, 5]);
+    expect(newestRecorded(known, [{ ...entry, seq: 7, time: 300 }], 2).map(({ seq }) => seq)).toEqual([7, 6]);
   });
 
   it('calls an entry verified only if a verification has read it and found nothing', () => {
-    expect(standingOf({ ...entry, asOf: 50 }, undefined)).toBe('unknown');
-    expect(standingOf({ ...entry, asOf: 50 }, whole)).toBe('clear');
+    expect(standingOf(entry, undefined)).toBe('unknown');
+    expect(standingOf({ ...entry }, whole)).toBe('clear');
     // Written while the verification ran, by a clock that is behind.
-    expect(standingOf({ ...entry, asOf: 51 }, whole)).toBe('unknown');
-    const broken = { ...whole, finding: { resource: 'lock/main', seq: 5, why: 'changed' } };
-    expect(standingOf({ ...entry, asOf: 50 }, broken)).toBe('danger');
-    expect(standingOf({ ...entry, seq: 4, asOf: 50 }, broken)).toBe('unknown');
-    expect(standingOf({ ...entry, resource: 'lock/b', asOf: 50 }, broken)).toBe('unknown');
+    expect(standingOf({ ...entry, seq: 6, time: 90 }, whole)).toBe('unknown');
+    const [before, other] = [
+      { ...entry, seq: 4 },
+      { ...entry, resource: 'lock/b' },
+    ];
+    const finding = { resource: 'lock/main', seq: 5, why: 'changed' };
+    const broken = { ...whole, covered: [before, entry, other], finding };
+    expect([entry, before, other].map((one) => standingOf(one, broken))).toEqual(['danger', 'unknown', 'unknown']);
   });
 });

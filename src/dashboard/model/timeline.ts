@@ -1,5 +1,4 @@
 /** What happened, as sentences, and what the record says of it. */
-import { items, object } from './read.ts';
 import type { Aspect } from './needs.ts';
 import type { Happening } from './types.ts';
 
@@ -96,27 +95,21 @@ export interface Recorded {
 export interface Verified {
   /** By the server's clock. */
   readonly at: number;
-  /** What was written up to this revision was read. */
-  readonly revision: number;
+  /** The entries that were surely written before it began. */
+  readonly covered: readonly Recorded[];
   readonly entries: number;
   readonly chains: number;
   readonly checkpoints: number;
   readonly finding?: { readonly resource?: string; readonly seq?: number; readonly why: string };
 }
 
-/** An entry, and the revision of the answer that it first came with: it was not written after that. */
-export interface Known extends Recorded {
-  readonly asOf: number;
-}
-
-/** The newest of what is known and of a page of the record, which comes chain by chain. */
-export function newestRecorded(known: readonly Known[], answer: unknown, most: number): readonly Known[] {
-  const asOf = Number(object(answer)['revision'] ?? Infinity);
-  const all = new Map(known.map((one) => [keyOf(one), one]));
-  for (const one of items(object(answer)['entries']) as readonly Recorded[]) {
-    if (!all.has(keyOf(one))) all.set(keyOf(one), { ...one, asOf });
-  }
-  return [...all.values()].toSorted((one, other) => other.time - one.time || other.seq - one.seq).slice(0, most);
+/** The newest first. `later` comes in the order of the writes, whatever the clocks said that gave the entries their times. */
+export function newestRecorded(
+  known: readonly Recorded[],
+  later: readonly Recorded[],
+  most: number,
+): readonly Recorded[] {
+  return [...later.toReversed(), ...known].slice(0, most);
 }
 
 function keyOf({ resource, seq, hash }: Recorded): string {
@@ -127,11 +120,9 @@ function keyOf({ resource, seq, hash }: Recorded): string {
  * A verification that began before an entry was written may not have read it. After something wrong was found, it says nothing
  * of what it had not read.
  */
-export function standingOf(
-  { resource, seq, asOf }: Known,
-  verified: Verified | undefined,
-): 'clear' | 'danger' | 'unknown' {
-  if (verified === undefined || asOf > verified.revision) return 'unknown';
+export function standingOf(entry: Recorded, verified: Verified | undefined): 'clear' | 'danger' | 'unknown' {
+  if (verified === undefined || !verified.covered.some((one) => keyOf(one) === keyOf(entry))) return 'unknown';
+  const { resource, seq } = entry;
   const { finding } = verified;
   if (finding === undefined) return 'clear';
   return finding.resource === resource && seq >= (finding.seq ?? 0) ? 'danger' : 'unknown';

@@ -1,7 +1,9 @@
 /** What the board leaves out, read when a page needs it, and again when `changed` does. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
+import { followRecord } from '../live/record.ts';
 import { object } from '../model/read.ts';
+import type { Recorded } from '../model/timeline.ts';
 import { store } from './app.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -28,7 +30,6 @@ export function useRead(path: string, changed: string): Json | undefined {
 }
 
 const SHORTEST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
 /** So many times as long as a reading took: the server reads for this page a tenth of the time at most. */
 const PAUSES = 10;
 
@@ -49,7 +50,7 @@ export function useFollowing(changed: string, read: (over: AbortSignal) => Promi
       const began = performance.now();
       // Where the server refuses, what was read before stays.
       await readNow(over.signal).catch(() => undefined);
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, PAUSES * (performance.now() - began)));
+      const pauseMs = Math.max(SHORTEST_PAUSE_MS, PAUSES * (performance.now() - began));
       if (!over.signal.aborted) setDone({ upTo, pauseMs });
     };
     const timer = setTimeout(() => void begin(), done?.pauseMs ?? 0);
@@ -58,4 +59,18 @@ export function useFollowing(changed: string, read: (over: AbortSignal) => Promi
       over.abort();
     };
   }, [isBehind, done]);
+}
+
+/** The newest entries of the record, the newest first, as they were when the page was last drawn. */
+export function useRecorded(isOn: boolean, most: number): readonly Recorded[] {
+  const rows = useRef<readonly Recorded[]>([]);
+  // A browser opens few connections to one server: a page that nobody sees leaves this one to others.
+  const isFollowed = isOn && !document.hidden && store.link.kind === 'live';
+  useEffect(() => {
+    if (!isFollowed) return undefined;
+    const over = new AbortController();
+    void followRecord(most, over.signal, (newest) => (rows.current = newest));
+    return () => over.abort();
+  }, [isFollowed, most]);
+  return rows.current;
 }

@@ -10,8 +10,6 @@ import { clock, count, plural } from '../model/time.ts';
 import {
   EVENT_KINDS,
   newerThan,
-  type Known,
-  newestRecorded,
   type Recorded,
   saidOf,
   standingOf,
@@ -23,7 +21,7 @@ import { address, store } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { FilterField, ListHead } from '../ui/list-parts.tsx';
 import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
-import { useAnswer, useFollowing } from '../ui/reading.ts';
+import { useAnswer, useFollowing, useRecorded } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
 import { LookBack } from './look-back.tsx';
@@ -36,8 +34,6 @@ const KINDS: readonly (readonly [string, string])[] = [
 const ROW_HEIGHT = 36;
 const NARROW_ROW_HEIGHT = 56;
 const MOST_RECORDED = 12;
-const RECENT_MS = 900_000;
-const NONE_KNOWN = { rows: [], isPart: false };
 
 export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state, now, route } = snapshot;
@@ -159,20 +155,10 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
 
 function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }): JSX.Element {
   const [witness, setWitness] = useState<Readonly<Record<string, unknown>>>({});
-  const [known, setKnown] = useState<{ readonly rows: readonly Known[]; readonly isPart: boolean }>(NONE_KNOWN);
-  const [begin] = useState(Math.floor(now - RECENT_MS));
   // Of now, also while an earlier time is shown.
-  useFollowing(String(store.state?.revision), async (over) => {
-    const about = object(await get('/v1/witness', over));
-    setWitness(about);
-    if (about['isOn'] !== true) return;
-    // What is older than all that are shown need not be read again.
-    const since = known.rows.length < MOST_RECORDED ? begin : Math.floor(known.rows.at(-1)?.time ?? begin);
-    const page = await get(`/v1/witness/entries?limit=1000&since=${since}`, over);
-    const rows = newestRecorded(known.rows, page, MOST_RECORDED);
-    setKnown({ rows, isPart: typeof object(page)['next'] === 'string' });
-  });
+  useFollowing(String(store.state?.revision), async (over) => setWitness(object(await get('/v1/witness', over))));
   const isOn = witness['isOn'] === true;
+  const known = useRecorded(isOn, MOST_RECORDED);
   return (
     <Panel
       title="Record"
@@ -186,8 +172,7 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
             <bdi class="grow">{shortened(subject + says, 400)}</bdi>
           </p>
         ))}
-      {isOn && <RecordOn now={now} known={known.rows} />}
-      {known.isPart && <p class="foot">Of the first 1,000 entries of those that were read last</p>}
+      {isOn && <RecordOn now={now} known={known} />}
       {witness['isOn'] === false && (
         <div class="inside soft">
           The witness of this store is off. Switch it on with the store's URL:
@@ -198,15 +183,15 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
   );
 }
 
-function RecordOn({ now, known }: { now: number; known: readonly Known[] }): JSX.Element {
+function RecordOn({ now, known }: { now: number; known: readonly Recorded[] }): JSX.Element {
   const [verified, setVerified] = useState<Verified>();
   const [state, setState] = useState<'idle' | 'busy' | { readonly failed: string }>('idle');
   const verify = (): void => {
     if (state === 'busy') return;
     setState('busy');
-    get('/v1/witness/verify').then(
-      (answer) => {
-        setVerified({ ...(answer as Omit<Verified, 'at'>), at: now });
+    verificationOf(known).then(
+      (found) => {
+        setVerified({ ...found, at: now });
         setState('idle');
       },
       (error: unknown) => setState({ failed: (error as Error).message }),
@@ -235,6 +220,14 @@ function RecordOn({ now, known }: { now: number; known: readonly Known[] }): JSX
       ))}
     </>
   );
+}
+
+/** The server may answer with a verification that began before it was asked: then nobody knows which entries it has read. */
+async function verificationOf(known: readonly Recorded[]): Promise<Omit<Verified, 'at'>> {
+  // What is known was not written after this revision.
+  const { revision } = object(await get('/v1/witness/entries?limit=1'));
+  const found = (await get('/v1/witness/verify')) as Omit<Verified, 'at' | 'covered'> & { readonly revision: number };
+  return { ...found, covered: found.revision >= Number(revision) ? known : [] };
 }
 
 const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not verified' } as const;

@@ -12,6 +12,7 @@ import {
 } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import {
+  type Accepted,
   abortSignal,
   aFunction,
   aMap,
@@ -21,6 +22,7 @@ import {
   milliseconds,
   millisecondsFromZero,
   oneOf,
+  shapeProblem,
   text,
   wholeNumber,
 } from '../options.ts';
@@ -178,18 +180,23 @@ export const RUN = {
   commandTimeoutMs: milliseconds,
   by: aName,
 };
+/** A misspelt field would be one that is not compared. */
+const expectedPipeline: Accepted = {
+  words: 'an object with startedAt, state or phase',
+  fits: (value) => anObject.fits(value) && shapeProblem(value, ['startedAt', 'state', 'phase']) === undefined,
+};
 export const RESUME = {
   ...DRIVE,
   decision: oneOf(CHOICES),
   question: wholeNumber,
   from: text,
-  expected: anObject,
+  expected: expectedPipeline,
   by: aName,
   functions: aMap,
   cwd: text,
   standsBy: flag,
 };
-export const CANCEL = { by: aName, reason: text, expected: anObject, signal: abortSignal };
+export const CANCEL = { by: aName, reason: text, expected: expectedPipeline, signal: abortSignal };
 export const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };
 
 /** A runbook as people write it, as `defineRunbook` returns it, or as `parseRunbook` does. */

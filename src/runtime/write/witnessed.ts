@@ -95,16 +95,27 @@ function common(
 ): Pick<WitnessedCommand, 'actor' | 'component' | 'trace' | 'command' | 'outcome'> {
   return {
     actor: enteredText(holder ?? id ?? sender),
-    component: origin?.component ?? kind,
-    ...(origin?.trace !== undefined && { trace: origin.trace }),
+    component: originText(origin, 'component') ?? kind,
+    ...traced(originText(origin, 'trace')),
     command,
     outcome,
   };
 }
 
+/** The origin comes from the ticket of another process: whatever that wrote, the entry must be one that can be entered. */
+function originText(origin: Origin | undefined, what: 'component' | 'trace'): string | undefined {
+  const text: unknown = origin?.[what];
+  return typeof text === 'string' ? enteredText(text) : undefined;
+}
+
+function traced(trace: string | undefined): { readonly trace?: string } {
+  return trace === undefined ? {} : { trace };
+}
+
 /** Only what may wait, and did. */
 function waited({ kind, origin }: Fields, at: number): { readonly waitedMs?: number } {
-  return origin === undefined || (kind !== 'acquire' && kind !== 'upgrade') ? {} : waitedSince(origin.at, at);
+  const isWait = kind === 'acquire' || kind === 'upgrade';
+  return isWait && Number.isFinite(origin?.at) ? waitedSince((origin as Origin).at, at) : {};
 }
 
 export function waitedSince(askedAt: number, at: number): { readonly waitedMs?: number } {

@@ -298,7 +298,9 @@ export class Duty {
     if (leftBehind !== undefined && leftBehind === identityOf(this.#path())) renameSync(made, this.#path());
     else linkSync(made, this.#path());
     removeQuietly(made);
-    return file;
+    // Where the system does not tell when a file was made, the time is that of its last change, which was just now.
+    const placed = identityOf(this.#path());
+    return placed?.split(' ')[0] === file?.split(' ')[0] ? placed : file;
   }
 
   #leave(): void {

@@ -21,9 +21,9 @@ const EARLY_WORD_MS = 0.8 * WORD_MS;
 const SILENT_MS = 60_000;
 
 /** Bells of processes that have died stay listed for a while. */
-const MOST_LOOKED_UP = 64;
-/** The bells of our pid namespace: the processes of others are on duty among themselves. */
-const NEIGHBOURS = '(process IS NULL OR instr(process, ?) > 0)';
+const MOST_LOOKED_UP = 256;
+/** The bells of our boot and pid namespace: the processes of others are on duty among themselves. */
+const NEIGHBOURS = '(process IS NULL OR (instr(process, ?) > 0 AND instr(process, ?) > 0))';
 
 /** A watch in the table `listener`. */
 interface Entry {
@@ -175,7 +175,7 @@ export class Listening {
 
   /** How many handles listen in our pid namespace. */
   count(): number {
-    const row = this.#engine.connection.sql(`SELECT count(*) AS count FROM bell WHERE ${NEIGHBOURS}`).get(ourSpace());
+    const row = this.#engine.connection.sql(`SELECT count(*) AS count FROM bell WHERE ${NEIGHBOURS}`).get(...ours());
     return (row as { count: number }).count;
   }
 
@@ -192,7 +192,7 @@ export class Listening {
   #eldest(most: number): string[] {
     const rows = this.#engine.connection
       .sql(`SELECT name, process FROM bell WHERE ${NEIGHBOURS} ORDER BY name LIMIT ${MOST_LOOKED_UP}`)
-      .all(ourSpace()) as Pick<BellRow, 'name' | 'process'>[];
+      .all(...ours()) as Pick<BellRow, 'name' | 'process'>[];
     const living: string[] = [];
     for (const { name, process } of rows) {
       if (living.length === most) break;
@@ -233,14 +233,13 @@ export class Listening {
 
   /** Ends everything, in the file as well; throws if that is busy, and may be called again. */
   close(): void {
-    this.#listeners.ringRest();
     const bell = this.#bell;
-    if (bell === undefined) return;
-    this.#engine.write(() => this.#strike(bell.name));
+    if (bell !== undefined) this.#engine.write(() => this.#strike(bell.name));
     this.abandon();
   }
 
   abandon(): void {
+    this.#listeners.ringRest();
     this.#bell?.remove();
     this.#bell = undefined;
   }
@@ -308,9 +307,10 @@ export class Listening {
   }
 }
 
-/** As it is written in the identity of a process. */
-function ourSpace(): string {
-  return `"space":${JSON.stringify(thisProcess()?.space ?? '')}`;
+/** Our boot and pid namespace, as they are written in the identity of a process. */
+function ours(): [boot: string, space: string] {
+  const { boot = '', space = '' } = thisProcess() ?? {};
+  return [`"boot":${JSON.stringify(boot)}`, `"space":${JSON.stringify(space)}`];
 }
 
 /** Undefined if it is missing or makes no sense: then only silence ends it. */

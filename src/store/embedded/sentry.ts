@@ -226,6 +226,7 @@ export class Sentry {
       if (!this.#engine.isCalledFor && leases.ofTheDead(isPresent).length === 0) return this.#hurryOn();
       this.#hurryMs = undefined;
       this.#engine.endLeases(() => leases.ofTheDead(isPresent));
+      this.#replaceDeputies();
     });
   }
 
@@ -233,7 +234,7 @@ export class Sentry {
   #hurryOn(): void {
     if (this.#hurryMs === undefined || this.#timer === undefined) return;
     this.#hurryMs = this.#hurryMs * 2 < this.#roundMs ? this.#hurryMs * 2 : undefined;
-    if (this.#hurryMs === undefined) return;
+    if (this.#hurryMs === undefined) return this.#replaceDeputies();
     this.#timer.cancel();
     this.#goIn(this.#hurryMs);
   }
@@ -246,7 +247,6 @@ export class Sentry {
     }
     // A new process on duty rings all bells, but first those of the processes that its predecessor's end concerns.
     this.#rang ??= now;
-    this.#replaceDeputies();
     const { relay, bell } = this.#listening;
     this.#quietly(() => relay.look());
     if (now - this.#rang < RING_AGAIN_MS) return;
@@ -259,7 +259,7 @@ export class Sentry {
   #replaceDeputies(): void {
     const left = Math.min(this.#left, DEPUTIES);
     this.#left = 0;
-    if (left > 0 && this.#waiting > DEPUTIES) this.#quietly(() => this.#listening.ringEldest(DEPUTIES, left));
+    if (left > 0 && this.#waiting > DEPUTIES) this.#listening.ringEldest(DEPUTIES, left);
   }
 
   #countOthers(): void {
