@@ -4,19 +4,20 @@ import type * as McpStdio from '@modelcontextprotocol/client/stdio';
 import { Failure } from '../failure.ts';
 import type { CallTool } from './cache.ts';
 
-/** Where the memory service is. */
-export type MemoryServer =
-  /** A program and its arguments, which speaks MCP over its standard input and output. */
-  | { readonly command: readonly [string, ...string[]]; readonly env?: Readonly<Record<string, string>> }
+/** Where the memory service is, and how long a call may take; 5 seconds if nothing is said. */
+export type MemoryServer = { readonly timeoutMs?: number } & (
+  | /** A program and its arguments, which speaks MCP over its standard input and output. */
+    { readonly command: readonly [string, ...string[]]; readonly env?: Readonly<Record<string, string>> }
   /** A service over HTTP, and what is sent with each request, such as `authorization`. */
-  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
+  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> }
+);
 
 export interface MemoryConnection {
   readonly call: CallTool;
   close(): Promise<void>;
 }
 
-/** The cache is a hint: nobody waits long for it. */
+/** The cache is a hint: nobody waits long for it, unless asked to. */
 const CALL_MS = 5_000;
 
 interface Client {
@@ -39,7 +40,7 @@ export function memoryConnection(server: MemoryServer): MemoryConnection {
     async call(name, args) {
       try {
         const client = await (connected ??= connect(server));
-        return await client.callTool({ name, arguments: { ...args } }, { timeout: CALL_MS });
+        return await client.callTool({ name, arguments: { ...args } }, { timeout: server.timeoutMs ?? CALL_MS });
       } catch (error) {
         await hangUp();
         throw error;
@@ -64,7 +65,7 @@ async function connect(server: MemoryServer): Promise<Client> {
           stderr: 'ignore',
           ...(server.env !== undefined && { env: { ...server.env } }),
         });
-  await client.connect(transport, { timeout: CALL_MS });
+  await client.connect(transport, { timeout: server.timeoutMs ?? CALL_MS });
   return client;
 }
 

@@ -97,8 +97,9 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
   it('shows along the slider where much happened, and where the witness sealed its record', async () => {
     await site.ask('POST', '/v1/witness/checkpoints', {});
     const { page, complaints } = await visit(browser, site, { path: '/timeline' });
-    await page.getByText('1 checkpoint of the witness').waitFor();
-    expect(await page.locator('.way > .sealed').count()).toBe(1);
+    // The server's maintenance may have made more of them by then.
+    await page.getByText(/[1-9]\d* checkpoints? of the witness/).waitFor();
+    expect(await page.locator('.way > .sealed').count()).toBeGreaterThanOrEqual(1);
     await page.getByText(/^Events, \d+s in a bar; most, \d+, at \d\d:\d\d:\d\d$/).waitFor();
     expect(await page.locator('.histogram path').getAttribute('d')).toMatch(/^M/);
     // In the past, the bars are of the record.

@@ -17,15 +17,18 @@ afterEach(async () => {
   }
 });
 
+/** On a busy machine, to start it may take longer than anybody should wait for a hint. */
+const PATIENT_MS = 300_000;
+
 async function overHttp(): Promise<MemoryServer> {
   const child = spawn(process.execPath, [PROGRAM, 'http'], { stdio: ['ignore', 'pipe', 'inherit'] });
   children.push(child);
   const [port] = (await once(child.stdout, 'data')) as [Buffer];
-  return { url: `http://127.0.0.1:${Number(port)}/mcp` };
+  return { url: `http://127.0.0.1:${Number(port)}/mcp`, timeoutMs: PATIENT_MS };
 }
 
 it.each([
-  ['a command', () => Promise.resolve<MemoryServer>({ command: [process.execPath, PROGRAM] })],
+  ['a command', () => Promise.resolve<MemoryServer>({ command: [process.execPath, PROGRAM], timeoutMs: PATIENT_MS })],
   ['a URL', overHttp],
 ] as const)('a memory service, named by %s, keeps the lock until it is released', async (_, server) => {
   const { manager } = stage();

@@ -62,7 +62,7 @@ export class Crew {
     this.#store = url.startsWith('file:')
       ? await openEmbedded(url.slice('file:'.length))
       : await openEtcdUrl(url, { requestTimeoutMs: 20_000 });
-    this.#box = await open(url, { sessionTtlMs: 15_000, requestTimeoutMs: 20_000, maintenanceMs: 3_600_000 });
+    this.#box = await open(url, { sessionTtlMs: 120_000, requestTimeoutMs: 20_000, maintenanceMs: 3_600_000 });
     const watch = await this.#store.watch(prefixed('s/pipeline/'), 'now', this.#over.signal);
     const listen = async (): Promise<void> => {
       for await (const { changes } of watch) {

@@ -135,7 +135,12 @@ const bad: readonly [string, Call, string, RegExp][] = [
   ],
   ['a state of no pipeline', (box) => box.pipelines.list({ state: 'Done' as never }), 'Done', /"pending" or/],
   ['a reason that is no text', (box) => box.pipelines.cancel('p', { reason: 7 as never }), 'reason is 7', /text/],
-  ['a misspelt reason', (box) => box.pipelines.cancel('p', { resaon: 'x' } as never), 'resaon', /by, reason, signal/],
+  [
+    'a misspelt reason',
+    (box) => box.pipelines.cancel('p', { resaon: 'x' } as never),
+    'resaon',
+    /by, reason, expected, signal/,
+  ],
   [
     'an unknown onFailure',
     (box) => box.guards.wait({ id: 'g', condition: { lockFree: 'a' }, onFailure: 'Warn' as never }),
