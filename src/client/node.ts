@@ -12,13 +12,13 @@ export function connect(url: string | readonly string[], options: ConnectOptions
 }
 
 /** What finds it is loaded when it is first asked for: a program that names its token needs none of it. */
-function ownToken(urls: readonly string[]): (server: string) => Promise<string> {
-  let found: string | ((server: string) => string) | undefined;
-  return async (server) => {
+function ownToken(urls: readonly string[]): (server: string, refused?: string) => Promise<string> {
+  let found: string | ((server: string, refused?: string) => string) | undefined;
+  return async (server, refused) => {
     const { serverToken } = await import('../runtime/location/server-token.ts');
     try {
       found ??= serverToken(urls, process.env);
-      return typeof found === 'string' ? found : found(server);
+      return typeof found === 'string' ? found : found(server, refused);
     } catch (error) {
       // What browsers import is a file by itself, with a `Failure` of its own: its callers and it know no other.
       const { code, message } = error as Failure;

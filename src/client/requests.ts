@@ -14,11 +14,12 @@ import { errorOf, type ProblemDetails } from './problem.ts';
 export interface ConnectOptions {
   /**
    * The token, or what gives it for the server that is about to be asked: called before each request, so that a token can be
-   * replaced. If it throws a `Failure` with the code `unavailable` or `forbidden`, nothing is sent to that server, and the next
+   * replaced, and once more with the token that a server has just refused: if it gives another one, the request is sent again. If
+   * it throws a `Failure` with the code `unavailable` or `forbidden`, nothing is sent to that server, and the next
    * one is tried; `unavailable` is tried again a little later. In Node it may be left out: then it comes from
-   * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE` or, for a server on loopback, from the file of the local token.
+   * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE`, which is read again when its token is refused, or, for a server on loopback, from the file of the local token.
    */
-  readonly token?: string | ((server: string) => string | Promise<string>);
+  readonly token?: string | ((server: string, refused?: string) => string | Promise<string>);
   /** The name of the holder for everything that names none itself. */
   readonly holder?: string;
   /** How long holds and claims that renew themselves last should this program die: 30 s, if not given. */
@@ -108,13 +109,12 @@ export class Requests {
 
   /** Opens a stream at the present server; a caller that loses it opens another. */
   async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
-    const { server, token } = await this.#permitted();
-    const response = await this.#fetch(urlAt(server, { path }), {
-      headers: { ...headers, Authorization: `Bearer ${token}` },
-      signal: AbortSignal.any([signal, this.closed.signal]),
-    }).catch((error: unknown) => {
-      throw this.#lost({ method: 'GET' }, error);
-    });
+    const over = AbortSignal.any([signal, this.closed.signal]);
+    const response = await this.#authorized(await this.#permitted(), { path }, { headers, signal: over }).catch(
+      (error: unknown) => {
+        throw this.#lost({ method: 'GET' }, error);
+      },
+    );
     if (response.ok) return response;
     throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
   }
@@ -146,7 +146,7 @@ export class Requests {
     key: string | undefined,
   ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; wasSent: boolean }> {
     this.#refuseIfOver(ask);
-    let permitted: { readonly server: string; readonly token: string };
+    let permitted: Permitted;
     try {
       permitted = await this.#permitted();
     } catch (error) {
@@ -158,10 +158,9 @@ export class Requests {
     const timer = this.clock.timer((ask.waitMs ?? 0) + ANSWER_MS, () => late.abort(new Error('no answer in time')));
     const signals = [late.signal, this.closed.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
     try {
-      const response = await this.#fetch(urlAt(permitted.server, ask), {
+      const response = await this.#authorized(permitted, ask, {
         method: ask.method,
         headers: {
-          Authorization: `Bearer ${permitted.token}`,
           ...(ask.body !== undefined && { 'Content-Type': 'application/json' }),
           ...(key !== undefined && { 'Idempotency-Key': key }),
         },
@@ -179,8 +178,25 @@ export class Requests {
     }
   }
 
+  /** A token that was replaced meanwhile is refused before anything is done, so the request may be sent again with the new one. */
+  async #authorized(
+    { server, token }: Permitted,
+    to: Pick<Ask, 'path' | 'query'>,
+    init: { readonly headers: Readonly<Record<string, string>> } & Omit<RequestInit, 'headers'>,
+  ): Promise<Response> {
+    const send = (bearer: string): Promise<Response> =>
+      this.#fetch(urlAt(server, to), { ...init, headers: { ...init.headers, Authorization: `Bearer ${bearer}` } });
+    const response = await send(token);
+    const { token: source } = this.#options;
+    if (response.status !== 401 || typeof source !== 'function') return response;
+    const newer = await (async () => source(server, token))().catch(() => token);
+    if (newer === token) return response;
+    await response.body?.cancel();
+    return send(newer);
+  }
+
   /** The first server from the present one on that there is a token for, with that token, which is for no other server. */
-  async #permitted(): Promise<{ readonly server: string; readonly token: string }> {
+  async #permitted(): Promise<Permitted> {
     const { token = '' } = this.#options;
     const first = this.#current;
     const refusals: Failure[] = [];
@@ -221,6 +237,11 @@ export class Requests {
     const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
+}
+
+interface Permitted {
+  readonly server: string;
+  readonly token: string;
 }
 
 function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>): string {

@@ -13,7 +13,8 @@ export interface ListenOptions {
 
 export const LISTEN: Readonly<Record<'keepAlive', Accepted>> = { keepAlive: flag };
 
-interface Listening {
+/** What keeps a process alive, and what ends that. */
+export interface Listening {
   readonly clock: Clock;
   readonly stopped: AbortSignal;
 }

@@ -1,15 +1,22 @@
-/** Server-sent events made of an async iterator, which is asked for the next item only when the reader is ready for it. */
+/** Streams made of an async iterator, which is asked for the next item only when the reader is ready for it. */
 
 const HEARTBEAT_MS = 15_000;
 const encoder = new TextEncoder();
 
-export function entryStream(begin: (over: AbortSignal) => AsyncIterable<unknown>, signal: AbortSignal): Response {
+/** `event`: what each item is called. */
+export function entryStream(
+  begin: (over: AbortSignal) => AsyncIterable<unknown>,
+  signal: AbortSignal,
+  event = 'entry',
+): Response {
   const left = new AbortController();
   const items = begin(AbortSignal.any([signal, left.signal]))[Symbol.asyncIterator]();
   let heartbeat: NodeJS.Timeout | undefined;
   const over = (): void => {
     clearInterval(heartbeat);
     left.abort();
+    // An iterator that nobody asks for its next item does not notice the abort.
+    items.return?.().catch(() => undefined);
   };
   const body = new ReadableStream<Uint8Array>(
     {
@@ -22,8 +29,8 @@ export function entryStream(begin: (over: AbortSignal) => AsyncIterable<unknown>
       async pull(controller) {
         try {
           const { done, value } = await items.next();
-          if (done !== true)
-            return controller.enqueue(encoder.encode(`event: entry\ndata: ${JSON.stringify(value)}\n\n`));
+          const data = `event: ${event}\ndata: ${JSON.stringify(value)}\n\n`;
+          if (done !== true) return controller.enqueue(encoder.encode(data));
           over();
           controller.close();
         } catch (error) {
@@ -38,4 +45,28 @@ export function entryStream(begin: (over: AbortSignal) => AsyncIterable<unknown>
   return new Response(body, {
     headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
   });
+}
+
+const LARGEST_CHUNK = 64 * 1024;
+
+/** Text, line by line. If the iterator throws, the connection breaks, so that nobody takes a part for the whole. */
+export function lineStream(lines: AsyncGenerator<string, void>, signal: AbortSignal): Response {
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        let text = '';
+        while (text.length < LARGEST_CHUNK) {
+          signal.throwIfAborted();
+          const { done, value } = await lines.next();
+          if (done === true) break;
+          text += `${value}\n`;
+        }
+        if (text !== '') controller.enqueue(encoder.encode(text));
+        if (text.length < LARGEST_CHUNK) controller.close();
+      },
+      cancel: async () => void (await lines.return()),
+    },
+    { highWaterMark: 1 },
+  );
+  return new Response(body, { headers: { 'Content-Type': 'application/jsonl', 'Cache-Control': 'no-store' } });
 }

@@ -19,10 +19,10 @@ export const KEY_HEADER = 'Idempotency-Key';
 
 /**
  * What gives, extends or ends a lease of one holder. To carry it out again is harmless: its token names that hold or claim, the
- * same holder gets the same hold again, and a claim that nobody knows of ends by itself.
+ * same holder gets the same hold again, and a claim or a member that nobody knows of ends by itself.
  */
 const OF_LEASES =
-  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew))$/;
+  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew)|member\.(?:join|renew|assets|leave))$/;
 
 export function keptText(operation: string): string {
   if (!OF_LEASES.test(operation)) return 'for 24 hours';

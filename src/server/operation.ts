@@ -57,9 +57,17 @@ export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** By status. Without a schema it is text of the given type, or a stream. */
+  /** By status. Without a schema it is text of the given type, or a stream, of events if no type is given. */
   readonly answers: Readonly<
-    Record<number, { readonly description: string; readonly schema?: z.ZodType; readonly type?: string }>
+    Record<
+      number,
+      {
+        readonly description: string;
+        readonly schema?: z.ZodType;
+        readonly type?: string;
+        readonly isStream?: true;
+      }
+    >
   >;
   /** What it may be refused with, besides what may happen to every request. */
   readonly problems?: readonly ProblemCode[];

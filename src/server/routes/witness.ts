@@ -6,7 +6,7 @@ import type { Verification, WitnessEntry } from '../../core/index.ts';
 import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
 import { actorOf } from '../acting.ts';
-import { entryStream } from '../entry-stream.ts';
+import { entryStream, lineStream } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, name } from '../schemas.ts';
@@ -117,6 +117,19 @@ export const witness: readonly Operation[] = [
     async run({ box }) {
       const { revision, found } = await verified(box);
       return ok({ isIntact: found.finding === undefined, revision, ...found });
+    },
+  }),
+  operation({
+    ...{ id: 'witness.export', method: 'get', path: '/v1/witness/export', tag, role: 'viewer' },
+    summary: 'Export the record',
+    description:
+      'All of it, as JSON Lines: `signalbox witness verify FILE` checks it on any machine, without trust in the server. The last ' +
+      'line says that it is whole; a stream that ends without it broke off, or the record was trimmed meanwhile: begin again.',
+    answers: { 200: { description: 'The lines.', type: 'application/jsonl', isStream: true } },
+    problems: ['witness-off'],
+    async run({ box, signal }) {
+      await refuseUnlessOn(box);
+      return lineStream(box.witness.export(), signal);
     },
   }),
   operation({
