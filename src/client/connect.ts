@@ -246,7 +246,8 @@ export class RemoteSignalbox implements AsyncDisposable {
   ): Promise<{ readonly verdict: Verdict; readonly explanation: Explanation }> {
     const body = { condition, own, waitMs, pollMs, known };
     const most = CHECK_MS + (waitMs ?? 0);
-    return this.#connected.requests.ask({ method: 'POST', path: '/v1/guards/check', body, signal, waitMs: most });
+    const ask = { method: 'POST', path: '/v1/guards/check', body, isLook: true } as const;
+    return this.#connected.requests.ask({ ...ask, signal, waitMs: most });
   }
 
   /** Who holds what and who waits for whom, in the whole store at one revision; or one lock or semaphore. */

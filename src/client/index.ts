@@ -12,8 +12,13 @@ export { RemoteBus } from './bus.ts';
 export { type RemoteEventOptions, RemoteEvents } from './events.ts';
 export { RemoteHold, RemoteLockHold, RemoteSemaphoreHold } from './hold.ts';
 export { type DetachedLockHold, RemoteLock, type RemoteLockAttempt, type RemoteLockOptions } from './lock.ts';
-export { type RemoteJoinOptions, type RemoteJoinOutcome, RemoteMembers, RemoteMembership } from './members.ts';
-export { FollowedMembers } from '../runtime/members/followed-members.ts';
+export {
+  RemoteFollowedMembers,
+  type RemoteJoinOptions,
+  type RemoteJoinOutcome,
+  RemoteMembers,
+  RemoteMembership,
+} from './members.ts';
 export { type PipelineAnswer, RemotePipelines } from './pipelines.ts';
 export { type ProblemDetails, ServerRefusal } from './problem.ts';
 export { type RemoteOptions, RemoteResource } from './resource.ts';

@@ -2,24 +2,22 @@
 import {
   type AssetChange,
   changeBetween,
+  coordinatorOf,
   type Json,
   type Member,
   NO_VIEW,
   type Topology,
   updated,
   type View,
+  type ViewChange,
   viewOf,
 } from '../core/index.ts';
 import { type MemberJson, memberFrom } from '../json/member.ts';
-import type { ListenOptions } from '../runtime/keep-alive.ts';
-import type { FeedListener } from '../runtime/members/feed.ts';
-import { FollowedMembers } from '../runtime/members/followed-members.ts';
 import type { JoinTerms, NotJoined } from '../runtime/members/joining.ts';
 import type { AssetOptions } from '../runtime/members/membership.ts';
 import type { MoveOutcome, RegisterOutcome } from '../runtime/members/registering.ts';
 import type { HoldLost } from '../runtime/refusal.ts';
 import type { ListOptions, Malformed } from '../runtime/stored.ts';
-import { type Subscription, subscription } from '../runtime/subscription.ts';
 import { type Instant, instant } from './clock.ts';
 import { streamed } from './events.ts';
 import { Kept, type Renewal } from './kept.ts';
@@ -85,19 +83,9 @@ export class RemoteMembers {
     return (await this.#get<{ members: unknown[] }>({ id })).members.length > 0;
   }
 
-  /**
-   * Follows the members: the view, its changes, the coordinator and the registry. Resolves once no change can be missed. A
-   * connection that is lost comes back by itself, with a change that says `isResync`.
-   */
-  async follow(options: ListenOptions = {}): Promise<FollowedMembers> {
-    const { requests } = this.#connected;
-    const isOwn = (id: string, incarnation: number): boolean =>
-      [...this.#joined].some((own) => own.isValid && own.id === id && own.incarnation === incarnation);
-    const listening = { clock: requests.clock, stopped: requests.closed.signal };
-    const feed = new RemoteFeed(requests);
-    const followed = await FollowedMembers.begin(listening, feed, isOwn, options);
-    void feed.ended.then(() => followed.stop());
-    return followed;
+  /** Follows the members. Resolves once no change can be missed; rejects if no server answers. */
+  follow(): Promise<RemoteFollowedMembers> {
+    return RemoteFollowedMembers.begin(this.#connected.requests);
   }
 
   /** Moves assets from one member to another in one step: nobody sees them with both, or with neither. */
@@ -249,44 +237,101 @@ interface ViewJson {
   readonly isResync: boolean;
 }
 
-/** The views of a server's stream. A stream that begins again begins with the present view. */
-class RemoteFeed {
-  readonly #requests: Requests;
-  view: View<Member> = NO_VIEW;
-  /** Resolves when it is not followed any more, or when a server refuses the token. */
-  ended: Promise<void> = Promise.resolve();
+/** A reader that falls far behind gets one change in place of all that it has not read. */
+const MOST_UNREAD = 1_000;
 
-  constructor(requests: Requests) {
-    this.#requests = requests;
+/**
+ * The members, as this program follows them. A connection that is lost comes back by itself, with a change that says
+ * `isResync`. It ends when a server refuses the token.
+ */
+export class RemoteFollowedMembers implements AsyncDisposable {
+  readonly #over = new AbortController();
+  readonly #listeners = new Set<(change: ViewChange<Member>) => void>();
+  #view: View<Member> = NO_VIEW;
+
+  private constructor() {}
+
+  /** @internal */
+  static async begin(requests: Requests): Promise<RemoteFollowedMembers> {
+    const followed = new RemoteFollowedMembers();
+    const { signal } = followed.#over;
+    requests.closed.signal.addEventListener('abort', () => followed.stop(), { signal });
+    await new Promise<void>((resolve, reject) => {
+      const read = async (): Promise<void> => {
+        for await (const { event, data } of streamed(requests, '/v1/members/watch', () => ({}), signal)) {
+          if (event !== 'view') continue;
+          followed.#told(JSON.parse(data) as ViewJson);
+          resolve();
+        }
+      };
+      read()
+        .catch(reject)
+        .finally(() => followed.stop());
+    });
+    return followed;
   }
 
-  async listen(listener: FeedListener): Promise<Subscription> {
-    const over = new AbortController();
-    const messages = streamed(this.#requests, '/v1/members/watch', () => ({}), over.signal);
-    const next = async (): Promise<ViewJson | undefined> => {
-      for (;;) {
-        const { done, value } = await messages.next();
-        if (done === true) return undefined;
-        if (value.event === 'view') return JSON.parse(value.data) as ViewJson;
-      }
-    };
-    const first = await next();
-    if (first !== undefined) this.view = this.#after(first);
-    const read = async (): Promise<void> => {
-      for (let told = await next(); told !== undefined; told = await next()) {
-        // A stream that begins again says nothing of what was missed.
-        const change = changeBetween(this.view, this.#after(told), told.members !== undefined);
-        this.view = change.view;
-        listener(change);
-      }
-    };
-    this.ended = read().catch(() => undefined);
-    return subscription(() => over.abort());
+  /** The live members in id order, and the version of this view. */
+  view(): View<Member> {
+    return this.#view;
   }
 
-  #after({ version, members, joined, changed, left }: ViewJson): View<Member> {
-    if (members !== undefined) return viewOf(version, members.map(memberFrom));
+  /** The first member in id order; null without members. Another program may see another one for a moment. */
+  coordinator(): string | null {
+    return coordinatorOf(this.#view);
+  }
+
+  /** The changes from this call on, in order; ends with `stop`, or when `signal` aborts. */
+  changes({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<ViewChange<Member>, void> {
+    let unread: ViewChange<Member>[] = [];
+    let read = this.#view;
+    let wake = (): void => undefined;
+    const listener = (change: ViewChange<Member>): void => {
+      unread = unread.length < MOST_UNREAD ? [...unread, change] : [changeBetween(read, change.view, true)];
+      wake();
+    };
+    const listeners = this.#listeners.add(listener);
+    const over = AbortSignal.any([this.#over.signal, ...(signal === undefined ? [] : [signal])]);
+    over.addEventListener('abort', () => wake());
+    return (async function* changes() {
+      try {
+        while (!over.aborted) {
+          const next = unread.shift();
+          if (next === undefined) {
+            await new Promise<void>((resolve) => (wake = resolve));
+            continue;
+          }
+          read = next.view;
+          yield next;
+        }
+      } finally {
+        listeners.delete(listener);
+      }
+    })();
+  }
+
+  /** Ends all iterators. */
+  stop(): void {
+    this.#over.abort();
+    this.#listeners.clear();
+  }
+
+  /** Stops at the end of a block with `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+    return Promise.resolve();
+  }
+
+  /** A stream that begins again begins with the present view, and says nothing of what was missed. */
+  #told({ version, members, joined, changed, left }: ViewJson): void {
     const there = [...joined, ...changed].map(memberFrom).map((member) => [member.id, member] as const);
-    return updated(this.view, version, [...there, ...left.map((id) => [id, undefined] as const)]);
+    const gone = left.map((id) => [id, undefined] as const);
+    const view =
+      members === undefined
+        ? updated(this.#view, version, [...there, ...gone])
+        : viewOf(version, members.map(memberFrom));
+    const change = changeBetween(this.#view, view, members !== undefined);
+    this.#view = view;
+    for (const listener of this.#listeners) listener(change);
   }
 }

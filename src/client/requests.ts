@@ -39,6 +39,8 @@ export interface Ask {
   readonly body?: object;
   /** It changes something, and doing it twice would do harm: it carries an Idempotency-Key. */
   readonly isKeyed?: true;
+  /** It changes nothing, although it is no GET. */
+  readonly isLook?: true;
   /** How long the server may take before it answers. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
@@ -224,7 +226,7 @@ export class Requests {
   }
 
   /** A look changes nothing, and a refused connection carried nothing there. */
-  #lost({ method }: Pick<Ask, 'method'>, cause: unknown, wasSent = true): Failure {
+  #lost({ method, isLook }: Pick<Ask, 'method' | 'isLook'>, cause: unknown, wasSent = true): Failure {
     const where = this.#servers.join(', ');
     const { message, cause: below } = cause as Error;
     const said = below instanceof Error && below.message !== '' ? below.message : message;
@@ -233,7 +235,7 @@ export class Requests {
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
     const why = said + how;
-    const isCertain = method === 'GET' || !wasSent || wasRefused(cause);
+    const isCertain = method === 'GET' || isLook === true || !wasSent || wasRefused(cause);
     const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }

@@ -13,8 +13,7 @@ export interface ListenOptions {
 
 export const LISTEN: Readonly<Record<'keepAlive', Accepted>> = { keepAlive: flag };
 
-/** What keeps a process alive, and what ends that. */
-export interface Listening {
+interface Listening {
   readonly clock: Clock;
   readonly stopped: AbortSignal;
 }

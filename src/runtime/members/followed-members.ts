@@ -11,12 +11,13 @@ import {
   type ViewChange,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { keepingAlive, type Listening, type ListenOptions } from '../keep-alive.ts';
+import { keepingAlive, type ListenOptions } from '../keep-alive.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
+import type { Runtime } from '../runtime.ts';
 import { iterated } from '../subscriber-iterator.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
-import type { FeedListener } from './feed.ts';
+import type { MemberFeed } from './feed.ts';
 
 /** The coordinator is another member now. */
 export interface HandOver {
@@ -31,14 +32,9 @@ export interface HandOver {
 type Handler = (change: ViewChange<Member>) => void | Promise<void>;
 type IsOwn = (id: string, incarnation: number) => boolean;
 
-/** Where the views come from: the store, or a server. */
-interface Feed {
-  readonly view: View<Member>;
-  listen(listener: FeedListener): Promise<Subscription>;
-}
-
 /** The members, as this process follows them. */
 export class FollowedMembers implements AsyncDisposable {
+  readonly #feed: MemberFeed;
   readonly #isOwn: IsOwn;
   readonly #over = new AbortController();
   readonly #stopped: AbortSignal;
@@ -49,7 +45,8 @@ export class FollowedMembers implements AsyncDisposable {
   /** The owners of each asset, in the order in which they registered it; made when first asked for. */
   #owners: { readonly view: View<Member>; readonly byAsset: ReadonlyMap<string, readonly Owned[]> } | undefined;
 
-  private constructor(runtime: Listening, feed: Feed, isOwn: IsOwn, options: ListenOptions) {
+  private constructor(runtime: Runtime, feed: MemberFeed, isOwn: IsOwn, options: ListenOptions) {
+    this.#feed = feed;
     this.#isOwn = isOwn;
     this.#view = feed.view;
     this.#stopped = AbortSignal.any([runtime.stopped, this.#over.signal]);
@@ -58,8 +55,8 @@ export class FollowedMembers implements AsyncDisposable {
 
   /** @internal */
   static async begin(
-    runtime: Listening,
-    feed: Feed,
+    runtime: Runtime,
+    feed: MemberFeed,
     isOwn: IsOwn,
     options: ListenOptions,
   ): Promise<FollowedMembers> {
