@@ -35,7 +35,7 @@ export function refuseUnlessThroughServer(command: Command, url: string): void {
 
 /** Why a command does not work through a server, and what does. */
 const INSTEAD: Readonly<Record<string, readonly [why: string | undefined, instead: string]>> = {
-  top: [undefined, 'open URL in a browser: the dashboard shows the same, and more'],
+  top: [undefined, 'use signalbox status --watch, or open URL in a browser: the dashboard shows the same'],
   'pipeline run': ['the commands of a pipeline run where it is started', 'start it where its commands are to run'],
   'witness trim': ['what it deletes has to be exported in the same step', 'use signalbox witness export to keep a copy'],
   export: [undefined, 'use signalbox status --json to see what there is'],
