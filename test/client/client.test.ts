@@ -259,7 +259,11 @@ describe('a member of a client', () => {
     await other.membership.leave();
     wire.isCut = true;
     await clock.advance(40_000);
-    expect([membership.isValid, membership.signal.aborted, membership.lost?.why]).toEqual([false, true, 'disconnected']);
+    expect([membership.isValid, membership.signal.aborted, membership.lost?.why]).toEqual([
+      false,
+      true,
+      'disconnected',
+    ]);
     wire.isCut = false;
     expect(await membership.setAssets(['x'])).toEqual({ kind: 'lost' });
     expect(await server.box.members.list()).toEqual([]);

@@ -272,7 +272,10 @@ describe('through a server', () => {
     joined.child.kill('SIGTERM');
     expect((await joined.ended).code).toBe(143);
     const { code, stdout } = await watching.ended;
-    const views = stdout.trim().split('\n').map((line) => JSON.parse(line) as object);
+    const views = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object);
     expect([code, views]).toEqual([
       0,
       [

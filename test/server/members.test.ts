@@ -80,7 +80,8 @@ describe('a member over HTTP', () => {
     const again = (await join('one')).body;
     expect(await server.post('/v1/members/one/leave', old)).toMatchObject({ status: 410 });
     expect(await ids()).toEqual(['one', 'two']);
-    for (const { member, incarnation } of [again, two]) await server.post(`/v1/members/${member}/leave`, { incarnation });
+    for (const { member, incarnation } of [again, two])
+      await server.post(`/v1/members/${member}/leave`, { incarnation });
     expect(await ids()).toEqual([]);
   });
 

@@ -1,7 +1,14 @@
 /** Guards that a server judges: checked once, or waited for. */
 import type { RemoteCheckOptions, RemoteSignalbox } from '../../client/connect.ts';
 import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
-import { type Condition, type Explanation, type Guard, type GuardOutcome, renderExplanation, spoken } from '../../core/index.ts';
+import {
+  type Condition,
+  type Explanation,
+  type Guard,
+  type GuardOutcome,
+  renderExplanation,
+  spoken,
+} from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions, isFinal } from '../../runtime/guards/wait.ts';

@@ -76,7 +76,8 @@ async function explained(
 ): Promise<Explanation> {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
-  if (looked.length > 0 && waits === undefined) tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
+  if (looked.length > 0 && waits === undefined)
+    tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
   return client.explain(condition, {
     ...waits,
     ...(own !== undefined && { own: typeof own === 'string' ? [own] : own }),

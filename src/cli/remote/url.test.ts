@@ -15,7 +15,12 @@ describe('through a server', () => {
     expect(refused('top')).toThrow(`status --watch, or open ${url} in a browser`);
     expect(refused('pipeline', 'run')).toThrow('start it where its commands are to run');
     expect(refused('maintain')).toThrow('run it where the store is');
-    for (const path of [['members', 'join'], ['pipeline', 'forget'], ['witness', 'verify'], ['token', 'list']]) {
+    for (const path of [
+      ['members', 'join'],
+      ['pipeline', 'forget'],
+      ['witness', 'verify'],
+      ['token', 'list'],
+    ]) {
       expect(refused(...path)).not.toThrow();
     }
   });

@@ -37,7 +37,10 @@ export function refuseUnlessThroughServer(command: Command, url: string): void {
 const INSTEAD: Readonly<Record<string, readonly [why: string | undefined, instead: string]>> = {
   top: [undefined, 'use signalbox status --watch, or open URL in a browser: the dashboard shows the same'],
   'pipeline run': ['the commands of a pipeline run where it is started', 'start it where its commands are to run'],
-  'witness trim': ['what it deletes has to be exported in the same step', 'use signalbox witness export to keep a copy'],
+  'witness trim': [
+    'what it deletes has to be exported in the same step',
+    'use signalbox witness export to keep a copy',
+  ],
   export: [undefined, 'use signalbox status --json to see what there is'],
 };
 

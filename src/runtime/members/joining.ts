@@ -148,10 +148,7 @@ function decideJoin<Joined>(
         { key: anchor, target: 'version', is: '=', than: session.epoch },
         ...compareOthers(adds, all?.revision ?? 0),
       ],
-      success: [
-        { do: 'put', key, value: memberDocument(record, events, session.id), lease },
-        ...markExclusive(adds),
-      ],
+      success: [{ do: 'put', key, value: memberDocument(record, events, session.id), lease }, ...markExclusive(adds)],
       failure: [
         { do: 'read', key },
         { do: 'read', key: anchor },

@@ -170,7 +170,12 @@ export class Members {
     return new TopologyBroadcast(this.#runtime, this.#feed, this.#lead, options);
   }
 
-  #check(id: string, metadata: Json | undefined, options: object, known: Parameters<typeof refuseWrongValues>[1]): void {
+  #check(
+    id: string,
+    metadata: Json | undefined,
+    options: object,
+    known: Parameters<typeof refuseWrongValues>[1],
+  ): void {
     this.#runtime.refuseIfClosed();
     refuseUnlessNamed(id);
     refuseUnlessMetadata(id, metadata);

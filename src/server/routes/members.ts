@@ -107,7 +107,12 @@ export const members: readonly Operation[] = [
     answers: {
       200: {
         description: 'Moved.',
-        schema: z.object({ outcome: z.literal('moved'), from: z.string(), to: z.string(), assets: z.array(z.string()) }),
+        schema: z.object({
+          outcome: z.literal('moved'),
+          from: z.string(),
+          to: z.string(),
+          assets: z.array(z.string()),
+        }),
       },
     },
     problems: ['no-such-thing', 'not-owner'],
@@ -139,7 +144,8 @@ export const members: readonly Operation[] = [
   operation({
     ...{ id: 'member.assets', method: 'post', path: `${path}/assets`, tag, role: 'worker', params },
     summary: 'Change what a member owns',
-    description: '`set` registers exactly these assets, `add` these as well, `remove` these no longer. All of them, or none.',
+    description:
+      '`set` registers exactly these assets, `add` these as well, `remove` these no longer. All of them, or none.',
     body: z.strictObject({ incarnation, change: z.enum(['set', 'add', 'remove']), assets, exclusive }),
     answers: {
       200: {
@@ -148,7 +154,12 @@ export const members: readonly Operation[] = [
       },
     },
     problems: ['gone', 'asset-taken', 'attached'],
-    async run({ box, caller, params: { id: member }, body: { incarnation: which, change, assets: named, ...options } }) {
+    async run({
+      box,
+      caller,
+      params: { id: member },
+      body: { incarnation: which, change, assets: named, ...options },
+    }) {
       refuseForeign(caller, member);
       const outcome = await box.members.changeAssets(member, which, change, named, given(options));
       if (outcome.kind === 'registered') return ok({ outcome: 'registered', member, assets: outcome.assets });
