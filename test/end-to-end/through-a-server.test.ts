@@ -4,8 +4,8 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openEmbedded, Value } from 'signalbox/store';
 import { makeCertificates } from '../server/certificates.ts';
+import { CLI, type Ended, inResident, Scratch, signalbox, start, type Started } from '../support/cli.ts';
 import { inFile } from '../support/stores.ts';
-import { CLI, type Ended, Scratch, signalbox, start, type Started } from '../support/cli.ts';
 
 let scratch: Scratch;
 let server: Started;
@@ -35,7 +35,7 @@ const environment = (secret = token): Record<string, string> => ({
 });
 
 function through(...args: readonly string[]): Promise<Ended> {
-  return signalbox(args, { env: environment(), cwd: scratch.dir });
+  return inResident(args, { env: environment(), cwd: scratch.dir });
 }
 
 async function json<T>(...args: readonly string[]): Promise<T> {

@@ -1,4 +1,4 @@
-/** What shows the whole store: who holds what, everything at a glance, metrics. */
+/** Operations that show the whole store: who holds what, everything at a glance, metrics. */
 import { crewJson, crewOf } from '../../json/member.ts';
 import { lookAtEverything, statusJson } from '../../json/status.ts';
 import { surveyJson } from '../../json/survey.ts';
@@ -29,8 +29,7 @@ export const looking: readonly Operation[] = [
   operation({
     ...{ id: 'metrics', method: 'get', path: '/metrics', tag: 'overview', role: 'viewer' },
     summary: 'Metrics for Prometheus',
-    description:
-      'What this server has counted and measured, and what the whole store holds: docs/metrics.md lists them.',
+    description: 'Counts and timings of this server, and the holds of the whole store; docs/metrics.md lists them.',
     answers: { 200: { description: 'The text format of Prometheus.', type: PROMETHEUS_TYPE } },
     run: async ({ figures }) => new Response(await figures.text(), { headers: { 'Content-Type': PROMETHEUS_TYPE } }),
   }),
