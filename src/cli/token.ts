@@ -40,7 +40,11 @@ function create(command: Command): void {
     .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
     .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
     .option('--expires <duration>', 'servers refuse it after this time (default: never)', durationArgument)
-    .option('--link <url>', 'print a link that opens the dashboard there with the token, instead of the token', pageArgument)
+    .option(
+      '--link <url>',
+      'print a link that opens the dashboard there with the token, instead of the token',
+      pageArgument,
+    )
     .addHelpText(
       'after',
       `
@@ -119,7 +123,7 @@ function revoke(command: Command): void {
 
 function local(command: Command): void {
   command
-    .description('print the local administrator's token, which serve made')
+    .description("print the local administrator's token, which serve made")
     .addHelpText(
       'after',
       `
