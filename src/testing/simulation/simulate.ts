@@ -6,7 +6,6 @@
 import { Failure } from '../../failure.ts';
 import { open } from '../../runtime/open.ts';
 import { MEMBERS } from '../../runtime/members/records.ts';
-import { forgetPhases } from '../../runtime/pipelines/inside.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
@@ -117,8 +116,6 @@ class Simulation {
   stop(): void {
     this.#observing.abort();
     for (const { process } of this.#running) process.isDead = true;
-    // Otherwise the async storage stays enabled, and every promise of later seeds calls its hooks.
-    forgetPhases();
   }
 
   async run(): Promise<void> {
