@@ -8,6 +8,7 @@
  * blocked, nor what processes printed; the page says so.
  */
 import { applied } from './apply.ts';
+import { FORGOTTEN } from './apply-tasks.ts';
 import type { Window } from './rates.ts';
 import { items, object } from './read.ts';
 import type { Happening, Member, Phase, Pipeline, PipelineState, State } from './types.ts';
@@ -135,7 +136,7 @@ class Chain {
     if (names.length === 0 && typeof detail['capacity'] === 'number') {
       events.push({ ...common, type: 'semaphore:resized', holder, capacity: detail['capacity'] });
     }
-    return [...events, ...this.#observed(command, detail, common)];
+    return [...events, ...this.#unannounced(command, detail, holder, common)];
   }
 
   /** A request that was cancelled too late gave its grant back, and its entry does not say which token that had. */
@@ -169,16 +170,19 @@ class Chain {
     for (const [holder, held] of this.#holders) if (held === token) this.#holders.delete(holder);
   }
 
-  /** Another program wrote the keys of a task, and the maintainer saw it. */
-  #observed(command: Json, detail: Json, common: Pick<Told, 'resource' | 'at'>): readonly Told[] {
-    if (command['command'] !== 'observed' || command['outcome'] !== 'changed-by-others') return [];
+  /** Builds the events that the live stream does not have: a task was forgotten, or another program wrote its keys. */
+  #unannounced(command: Json, detail: Json, holder: string, common: Pick<Told, 'resource' | 'at'>): readonly Told[] {
+    if (!this.resource.startsWith('task/')) return [];
+    const { command: asked, outcome } = command;
+    if (asked === 'forget' || outcome === 'deleted-by-others') return [{ ...common, type: FORGOTTEN, holder }];
+    if (asked !== 'observed' || outcome !== 'changed-by-others') return [];
     const types: Json = { pending: 'released', running: 'claimed', complete: 'completed', failed: 'failed' };
     const type = types[String(detail['status'])];
     return typeof type === 'string' ? [{ ...common, type: `task:${type}`, holder: String(detail['owner'] ?? '') }] : [];
   }
 }
 
-/** The member itself, whoever entered that it left. */
+/** Gives the member itself: another process may have entered that it left. */
 function memberIn(resource: string, holder: string): string {
   return resource.startsWith('member/') ? resource.slice('member/'.length) : holder;
 }
