@@ -33,6 +33,11 @@ export class GitHubBoard {
     this.#view = { ...NO_BOARD, repository, everyMs };
   }
 
+  /** The last answer, without asking. */
+  get last(): BoardView {
+    return this.#view;
+  }
+
   async look(): Promise<BoardView> {
     if (this.#clock.monotonic() - this.#askedAt >= this.#view.everyMs) {
       this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
