@@ -139,7 +139,7 @@ export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string 
         under={
           <>
             <span class={one?.isStale === true ? 'amber strong' : ''}>{word}</span>
-            {of.repository !== null && <span class="faint">·</span>}
+            {of.repository !== null && <span class="faint dot">·</span>}
             {of.repository !== null && <AsOf of={of} />}
           </>
         }

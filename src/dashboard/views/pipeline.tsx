@@ -92,7 +92,7 @@ function Head({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Eleme
               for <Since at={since} class={state === 'blocked' ? 'red strong' : ''} />
             </span>
           )}
-          <span class="faint">·</span>
+          <span class="faint dot">·</span>
           {of.isDriven && driver !== null ? (
             <span class="line">
               driven by <Name of={driver} />

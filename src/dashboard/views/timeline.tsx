@@ -125,6 +125,9 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
   const { sign, words, tail } = saidOf(of);
   const slash = of.resource.indexOf('/');
   const kind = of.resource.slice(0, Math.max(0, slash));
+  const name = of.resource.slice(slash + 1);
+  // A member that joins or leaves does it to nobody else.
+  const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
     <>
       <span class="faint num">
@@ -137,7 +140,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
           <span class="soft">{words}</span>
         </span>
         <span>
-          <Name of={of.resource.slice(slash + 1)} kind={kind} />
+          {!isOfItself && <Name of={name} kind={kind} />}
           {tail !== '' && <bdi class="faint cut">{shortened(tail, 160)}</bdi>}
         </span>
       </span>
