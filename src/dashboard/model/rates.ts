@@ -72,7 +72,7 @@ export interface Batch {
   /** The waits and holds that ended in this batch. */
   readonly waits: readonly Sample[];
   readonly holds: readonly Sample[];
-  /** The server's time. A machine whose clock is ahead gives times to come: counted there, they would end the hour that is kept. */
+  /** The server's time. A machine whose clock is ahead sends future times; counted there, they would push the kept hour out. */
   readonly now: number;
 }
 

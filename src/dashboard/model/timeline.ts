@@ -1,4 +1,4 @@
-/** What happened, as sentences, and what the record says of it. */
+/** Turns events into sentences, and says whether the record vouches for them. */
 import type { Aspect } from './needs.ts';
 import type { Happening } from './types.ts';
 
@@ -7,7 +7,7 @@ export const EVENT_KINDS = ['lock', 'semaphore', 'task', 'pipeline', 'member'] a
 
 export type EventSign = Aspect | 'clear' | 'pending';
 
-/** The sign of an event, and the words between who did it and what it was done to. */
+/** The sign of an event, and the verb between the actor and the resource. */
 const SAID: Readonly<Record<string, readonly [EventSign, string]>> = {
   acquired: ['held', 'got'],
   claimed: ['held', 'claimed'],
@@ -57,7 +57,7 @@ export interface EventFilter {
   readonly kind: string;
 }
 
-/** The newest first: what the stream told, then what the store remembers from before; each event once. */
+/** Merges the events of the stream with older ones from the store, newest first, each once. */
 export function timelineOf(
   entries: readonly Happening[],
   past: readonly Happening[],
@@ -104,7 +104,7 @@ export interface Verified {
   readonly finding?: { readonly resource?: string; readonly seq?: number; readonly why: string };
 }
 
-/** The newest first. `later` comes in the order of the writes, whatever the clocks said that gave the entries their times. */
+/** Newest first. `later` is in the order of the writes, because the clocks behind the times of entries may differ. */
 export function newestRecorded(
   known: readonly Recorded[],
   later: readonly Recorded[],

@@ -15,7 +15,7 @@ import type { Happening, Member, Phase, Pipeline, PipelineState, State } from '.
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A shorter time between request and grant is what the store took, and no wait for others. */
+/** A shorter time between request and grant is the store's own latency, not a wait for another holder. */
 const SHORTEST_WAIT_MS = 50;
 
 /** An entry, as far as it is read here. */
@@ -28,13 +28,13 @@ export interface RecordedEntry {
 
 /** The record, made ready for looks at any time in it. */
 export interface Travelled {
-  /** In order of time, by the clocks of those who wrote. */
+  /** In order of time, by the clocks of the writers. */
   readonly events: readonly Happening[];
   /** Of each pipeline, in order. */
   readonly steps: ReadonlyMap<string, readonly PipelineStep[]>;
   /** The time of the first entry; undefined if there is none. */
   readonly begins: number | undefined;
-  /** Resources whose first entries were trimmed: what they held before is not told. */
+  /** Resources whose first entries were trimmed, so their earlier holds are unknown. */
   readonly trimmed: readonly string[];
 }
 
@@ -89,7 +89,7 @@ type Told = Omit<Happening, 'id'> & {
   readonly at: number;
 };
 
-/** What is known of one resource on the way through its entries. */
+/** Tracks one resource while its entries are read in order. */
 class Chain {
   readonly resource: string;
   at = 0;
@@ -139,7 +139,7 @@ class Chain {
     return [...events, ...this.#unannounced(command, detail, holder, common)];
   }
 
-  /** A request that was cancelled too late gave its grant back, and its entry does not say which token that had. */
+  /** A request that was cancelled too late gave its grant back, and its entry lacks the token. */
   #tokenOf(type: string, command: Json, detail: Json, holder: string): number | undefined {
     if (typeof detail['token'] === 'number') return detail['token'];
     if (!type.endsWith(':released') || command['command'] !== 'cancel') return undefined;
@@ -187,7 +187,7 @@ function memberIn(resource: string, holder: string): string {
   return resource.startsWith('member/') ? resource.slice('member/'.length) : holder;
 }
 
-/** What may be shown of the detail: values that are hashed are not. */
+/** Picks what may be shown of the detail; hashed values may not. */
 function said({ reason, capacity, attempt }: Json): Json {
   return {
     ...(typeof reason === 'string' && { reason }),
@@ -196,7 +196,7 @@ function said({ reason, capacity, attempt }: Json): Json {
   };
 }
 
-/** `live`: for what the record does not tell and what does not change, such as the names of phases. */
+/** `live` supplies what the record lacks and what never changes, such as the names of phases. */
 export function boardAt({ events, steps, begins }: Travelled, at: number, live: State): State {
   const before = events.slice(0, firstAfter(events, at));
   const empty: State = {
@@ -243,7 +243,7 @@ export function firstAfter(events: readonly Happening[], at: number): number {
   return low;
 }
 
-/** A capacity that no entry names is the one of now: it has not been changed since, or nobody could tell. */
+/** Without an entry that names the capacity, the present one is shown: as far as the record goes, it never changed. */
 function capacityOf(
   { kind, capacity, resource }: State['resources'] extends ReadonlyMap<string, infer R> ? R : never,
   live: State,

@@ -230,7 +230,7 @@ function NextSteps({ of, name, repository }: NextProps): JSX.Element {
           <p class="soft">
             {of.isStale
               ? 'The holder has not renewed it in time. It keeps the issue until another worker takes it over:'
-              : 'The holder renews it on GitHub. Whoever wants it next stands in line on the issue:'}
+              : 'The holder renews it on GitHub. The next workers queue on the issue:'}
           </p>
         )}
         {of !== undefined && !of.isStale && (

@@ -1,4 +1,4 @@
-/** One task: who has it, what it waits for, what it was given and what came of it. */
+/** One task: its owner, its dependencies, its data and its result. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { claimedSince } from '../model/expected.ts';

@@ -46,7 +46,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   // What the store remembers may be later than the time that is shown.
   const older = snapshot.past === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
-  // Rows stay where they are while somebody reads them.
+  // Rows do not move while the reader has scrolled or points at one.
   const isRead =
     (document.getElementById('main')?.scrollTop ?? 0) > 0 ||
     document.querySelector('main a[data-row]:hover, main a[data-row]:focus-visible') !== null;
