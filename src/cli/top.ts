@@ -5,7 +5,7 @@ import { isatty } from 'node:tty';
 import { systemClock } from '../clock.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import type { GitHubBoard } from '../server/github-board.ts';
+import type { GitHubBoard } from '../github/board.ts';
 import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
 import { breaker, nothingBroken } from './breaking.ts';
@@ -54,7 +54,7 @@ interface TopOptions {
 /** Loads what talks to GitHub only for a user who asked for it. */
 async function issuesOn(repository: string): Promise<GitHubBoard> {
   const { LockManager } = await import('../github/index.ts');
-  const { GitHubBoard } = await import('../server/github-board.ts');
+  const { GitHubBoard } = await import('../github/board.ts');
   const locks = new LockManager({ githubRepo: repository, requestTimeoutMs: GITHUB_ANSWERS_MS });
   return new GitHubBoard(repository, locks, systemClock);
 }

@@ -5,7 +5,7 @@ import { LockManager } from 'signalbox/github';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type LocalServer, serveLocalGitHub } from '../../src/github/local/serve.ts';
-import { GitHubBoard } from '../../src/server/github-board.ts';
+import { GitHubBoard } from '../../src/github/board.ts';
 import { hasBrowser, launch, Site, visit } from './browser.ts';
 
 let browser: Browser;

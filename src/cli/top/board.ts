@@ -1,7 +1,7 @@
 /** What `top` knows: the state as it was last read, and the events that it has heard of. */
 import type { Everything } from '../../json/status.ts';
 import type { SignalboxEvent } from '../../runtime/observe/event-types.ts';
-import type { BoardView } from '../../server/github-board.ts';
+import type { BoardView } from '../../github/board.ts';
 
 export interface Board {
   /** Which store, as the user named it. */

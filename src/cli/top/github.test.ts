@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { BoardView } from '../../server/github-board.ts';
+import type { BoardView } from '../../github/board.ts';
 import { unpainted } from '../output.ts';
 import { issueLines, issuesOf } from './github.ts';
 

@@ -1,5 +1,5 @@
 /** Locks on GitHub Issues, as the page has them: a section with the locks of the store, and a page for each. */
-import type { BoardView } from '../../server/github-board.ts';
+import type { BoardView } from '../../github/board.ts';
 import { printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
 import type { Page } from './details.ts';

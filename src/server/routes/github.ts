@@ -1,6 +1,6 @@
 /** Locks on GitHub Issues, as the server sees them. Workers take them on GitHub itself. */
 import { z } from 'zod';
-import { NO_BOARD } from '../github-board.ts';
+import { NO_BOARD } from '../../github/board.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { anyObject } from '../schemas.ts';
 

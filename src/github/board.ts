@@ -3,7 +3,8 @@
  * 15 s, by two requests that cost nothing of its rate limit while nothing has changed.
  */
 import type { Clock } from '../clock.ts';
-import type { LockedIssue, LockManager } from '../github/index.ts';
+import type { LockManager } from './lock-manager.ts';
+import type { LockedIssue } from './terms.ts';
 
 export interface BoardView {
   /** `owner/name`; null if the server follows none. */
