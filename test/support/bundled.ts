@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -20,6 +20,9 @@ export async function bundled(program: string): Promise<string> {
   const { output } = await made.generate({ format: 'cjs', codeSplitting: false, minify });
   await made.close();
   mkdirSync(dirname(file), { recursive: true });
+  // An earlier process may have had this number, and V8 would take its code for that of a text of the same length.
+  for (const kept of readdirSync(dirname(file)))
+    if (kept.startsWith(`${basename(file)}.`)) rmSync(join(dirname(file), kept), { force: true });
   // A file that has no other characters need not be decoded, and is kept in memory at half the size.
   const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   writeFileSync(file, output[0].code.replaceAll(/[^\0-\x7f]/g, escaped), 'latin1');
