@@ -99,7 +99,7 @@ interface Message {
 }
 
 /** The messages of a `text/event-stream`; `heard` is called for everything that comes. */
-export async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
+async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let rest = '';
