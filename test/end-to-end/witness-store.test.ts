@@ -63,11 +63,11 @@ describe('the witness on the command line', () => {
     expect(readdirSync(on.path('.')).filter((name) => name.startsWith('segment'))).toEqual(['segment.jsonl.gz']);
   });
 
-  it('configure says how much is kept, and doctor how full it is', async () => {
-    const kept = await on.json('witness', 'configure', '--most-entries', '5', '--checkpoint-every', '15m');
-    expect(kept).toMatchObject({ mostEntries: 5, checkpointMs: 900_000 });
+  it('configure says how much is kept, and doctor warns that the record is nearly full', async () => {
+    const kept = await on.json('witness', 'configure', '--most-entries', '1', '--checkpoint-every', '15m');
+    expect(kept).toMatchObject({ mostEntries: 1, checkpointMs: 900_000, entries: 1, filled: 1 });
     const { findings } = await on.json<{ findings: { check: string }[] }>('doctor');
-    expect(findings).toContainEqual(expect.objectContaining({ check: 'witness', verdict: 'ok' }));
+    expect(findings).toContainEqual(expect.objectContaining({ check: 'witness', verdict: 'warn' }));
   });
 });
 
@@ -116,19 +116,34 @@ describe('what the witness tells', () => {
   });
 
   it.each([
-    [['--actor', 'bob', '--resource', 'lock/m*'], ['lock/main 3', 'lock/main 4']],
+    [
+      ['--actor', 'bob', '--resource', 'lock/m*'],
+      ['lock/main 3', 'lock/main 4'],
+    ],
     [['--event', 'lock:rel*', '--trace', 'build-12'], ['lock/main 4']],
     [['--component', 'task', '--since', '1h', '--until', '0s'], ['task/sum 1']],
     [['--since', '0s'], []],
   ])('tail %s prints these and no others', async (filters, found) => {
     const { code, stdout } = await scratch.run('witness', 'tail', '--no-follow', '--json', ...filters);
     const entries = stdout.split('\n').filter((line) => line !== '');
-    const names = entries.map((line) => JSON.parse(line) as WitnessEntry).map(({ resource, seq }) => `${resource} ${seq}`);
+    const names = entries
+      .map((line) => JSON.parse(line) as WitnessEntry)
+      .map(({ resource, seq }) => `${resource} ${seq}`);
     expect({ code, names: names.sort() }).toEqual({ code: 0, names: found });
   });
 
   it('show takes the same filters', async () => {
-    const bob = await scratch.run('witness', 'show', 'lock/main', '--actor', 'bob', '--event', 'lock:a*', '--since', '1h');
+    const bob = await scratch.run(
+      'witness',
+      'show',
+      'lock/main',
+      '--actor',
+      'bob',
+      '--event',
+      'lock:a*',
+      '--since',
+      '1h',
+    );
     expect(told(bob.stdout).slice(1)).toEqual(['    #3  TIME  bob         acquired, token N, shared, trace build-12']);
     const old = await scratch.run('witness', 'show', 'lock/main', '--until', '1h');
     expect(old).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('no such entry of lock/main') });
@@ -146,7 +161,9 @@ describe('what the witness tells', () => {
     expect(entry).toMatchObject({ resource: 'component/deploy', seq: 2, commands: [{ detail: { data } }] });
     expect(JSON.stringify(entry)).not.toContain('password');
     const { stdout } = await scratch.run('witness', 'show', 'component/deploy');
-    expect(told(stdout).slice(1)[0]).toBe('    #1  TIME  ann         deploy:started, data {"version":"1.2"}, trace build-12');
+    expect(told(stdout).slice(1)[0]).toBe(
+      '    #1  TIME  ann         deploy:started, data {"version":"1.2"}, trace build-12',
+    );
     expect(stdout).toContain('deploy:done, data of 10 bytes, hidden');
   });
 
@@ -158,11 +175,17 @@ describe('what the witness tells', () => {
     for (const place of places) made.push(await scratch.json('witness', 'checkpoint', '--anchor', place));
     expect(made.map(({ number }) => number)).toEqual([1, 2, 3]);
     const anchors = [file, 'git:witness', copy].flatMap((place) => ['--anchor', place]);
-    expect(await scratch.json('witness', 'verify', ...anchors)).toMatchObject({ ok: true, checkpoints: 3, anchored: 3 });
-    expect(await scratch.run('witness', 'checkpoint', '--anchor', 'command:echo no network >&2; exit 3')).toMatchObject({
-      code: 69,
-      stderr: expect.stringContaining('no network'),
+    expect(await scratch.json('witness', 'verify', ...anchors)).toMatchObject({
+      ok: true,
+      checkpoints: 3,
+      anchored: 3,
     });
+    expect(await scratch.run('witness', 'checkpoint', '--anchor', 'command:echo no network >&2; exit 3')).toMatchObject(
+      {
+        code: 69,
+        stderr: expect.stringContaining('no network'),
+      },
+    );
   });
 });
 

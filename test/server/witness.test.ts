@@ -199,8 +199,12 @@ describe('the witness over HTTP', () => {
 
   it('is followed from its beginning by a reader who has a place in a store that is gone, and refuses a place that is none', async () => {
     const { hash } = await server.box.witness.record({ component: 'c', event: 'x:y' });
-    const watch = (place: string): Promise<Response> => server.fetch('GET', '/v1/witness/watch', undefined, { headers: { 'Last-Event-ID': place } });
-    const [, first] = await readEvents(await watch('999999:witness/lock/a/000000000001'), (found) => found.length === 2);
+    const watch = (place: string): Promise<Response> =>
+      server.fetch('GET', '/v1/witness/watch', undefined, { headers: { 'Last-Event-ID': place } });
+    const [, first] = await readEvents(
+      await watch('999999:witness/lock/a/000000000001'),
+      (found) => found.length === 2,
+    );
     expect(first).toMatchObject({ data: { hash } });
     expect((await watch('yesterday')).status).toBe(400);
   });

@@ -22,7 +22,13 @@ it('a story says in words who did what, with a heading for each day', () => {
       9,
       1_300,
       { ...released, detail: { mode: 'exclusive', token: 41 } },
-      { actor: 'agent:bob', component: 'cli', waitedMs: 7_200, trace: 'build-12', detail: { mode: 'shared', token: 42 } },
+      {
+        actor: 'agent:bob',
+        component: 'cli',
+        waitedMs: 7_200,
+        trace: 'build-12',
+        detail: { mode: 'shared', token: 42 },
+      },
     ),
     entry(10, 5_000, {
       ...{ command: 'break', outcome: 'broken', events: ['lock:forced'] },
@@ -56,5 +62,7 @@ it('a line that stands alone has the date and the resource, and what is entered 
 
 it('what a user has entered is told by its event', () => {
   const own = entry(1, 0, { component: 'deploy', command: 'record', outcome: 'recorded', events: ['deploy:started'] });
-  expect(storyLines({ ...own, resource: 'component/deploy' })[0]).toMatch(/component\/deploy #1 {2}ann {2}deploy:started$/);
+  expect(storyLines({ ...own, resource: 'component/deploy' })[0]).toMatch(
+    /component\/deploy #1 {2}ann {2}deploy:started$/,
+  );
 });

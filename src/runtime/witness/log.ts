@@ -199,7 +199,8 @@ export class WitnessLog {
     let reached = after?.key === undefined ? undefined : { revision: after.revision, key: after.key };
     const hand = async (pair: KeyValue): Promise<void> => {
       const { modRevision: revision, key } = pair;
-      const isNew = reached === undefined || revision > reached.revision || (revision === reached.revision && key > reached.key);
+      const isNew =
+        reached === undefined || revision > reached.revision || (revision === reached.revision && key > reached.key);
       if (!isNew) return;
       reached = { revision, key };
       await handler({ entry: entryIn(pair), place: reached });
