@@ -5,15 +5,16 @@
 
 const { readFileSync, writeSync } = require('node:fs');
 const { createRequire } = require('node:module');
-const { join } = require('node:path');
+const { dirname, join } = require('node:path');
 const { Script } = require('node:vm');
 
-const MAIN = join(__dirname, '..', '..', 'dist', 'bin', 'main.cjs');
+const MAIN = join(__dirname, '..', '..', 'dist', 'bin', 'signalbox.cjs');
 const mark = process.argv[2] ?? '';
 const { channel } = process;
 if (channel === undefined) throw new Error('resident.cjs is to be forked');
 
-const evaluate = new Script(`(function (exports, require, module, __filename) {${readFileSync(MAIN, 'latin1')}\n})`, {
+const text = readFileSync(MAIN, 'latin1').replace(/^#!.*/, '');
+const evaluate = new Script(`(function (exports, require, module, __filename, __dirname) {${text}\n})`, {
   filename: MAIN,
 }).runInThisContext();
 let isBusy = false;
@@ -30,7 +31,7 @@ process.on(
     // From here on only the command keeps the process alive.
     channel.unref();
     const module_ = { exports: {} };
-    evaluate(module_.exports, createRequire(MAIN), module_, MAIN);
+    evaluate(module_.exports, createRequire(MAIN), module_, MAIN, dirname(MAIN));
   },
 );
 
