@@ -3,11 +3,17 @@
 const HEARTBEAT_MS = 15_000;
 const encoder = new TextEncoder();
 
-/** `event`: what each item is called. */
+/** What is sent, and, where a reader can go on, the place from which one who has it does. */
+export interface SentEntry {
+  readonly id?: string;
+  readonly data: unknown;
+}
+
+/** `id`: the place of a reader who has nothing yet; `event`: what each item is called. */
 export function entryStream(
-  begin: (over: AbortSignal) => AsyncIterable<unknown>,
+  { id, event }: { readonly id?: string; readonly event: string },
+  begin: (over: AbortSignal) => AsyncIterable<SentEntry>,
   signal: AbortSignal,
-  event = 'entry',
 ): Response {
   const left = new AbortController();
   const items = begin(AbortSignal.any([signal, left.signal]))[Symbol.asyncIterator]();
@@ -21,7 +27,8 @@ export function entryStream(
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        controller.enqueue(encoder.encode('retry: 1000\nevent: open\ndata: {}\n\n'));
+        controller.enqueue(encoder.encode('retry: 1000\n'));
+        controller.enqueue(message(id, 'open', {}));
         heartbeat = setInterval(() => {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': alive\n\n'));
         }, HEARTBEAT_MS);
@@ -29,8 +36,7 @@ export function entryStream(
       async pull(controller) {
         try {
           const { done, value } = await items.next();
-          const data = `event: ${event}\ndata: ${JSON.stringify(value)}\n\n`;
-          if (done !== true) return controller.enqueue(encoder.encode(data));
+          if (done !== true) return controller.enqueue(message(value.id, event, value.data));
           over();
           controller.close();
         } catch (error) {
@@ -45,6 +51,11 @@ export function entryStream(
   return new Response(body, {
     headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
   });
+}
+
+function message(id: string | undefined, event: string, data: unknown): Uint8Array {
+  const place = id === undefined ? '' : `id: ${id}\n`;
+  return encoder.encode(`${place}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 const LARGEST_CHUNK = 64 * 1024;

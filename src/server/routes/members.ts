@@ -6,7 +6,7 @@ import { type Crew, crewJson, crewOf, memberJson } from '../../json/member.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import { refuseForeign } from '../acting.ts';
-import { entryStream } from '../entry-stream.ts';
+import { entryStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, id, metadata, renewed, ttlMs } from '../schemas.ts';
@@ -97,7 +97,7 @@ export const members: readonly Operation[] = [
       '`joined`, `left` or `changed`. One with `isResync` has all members again, because views in between were skipped. After ' +
       'a lost connection open it again: the first view is the present one.',
     answers: { 200: { description: 'A stream of `text/event-stream`.' } },
-    run: ({ box, signal }) => Promise.resolve(entryStream((over) => viewsOf(box, over), signal, 'view')),
+    run: ({ box, signal }) => Promise.resolve(entryStream({ event: 'view' }, (over) => viewsOf(box, over), signal)),
   }),
   operation({
     ...{ id: 'member.move', method: 'post', path: '/v1/members/move', tag, role: 'worker' },
@@ -192,12 +192,12 @@ export const members: readonly Operation[] = [
   }),
 ];
 
-async function* viewsOf(box: Signalbox, signal: AbortSignal): AsyncGenerator<object, void> {
+async function* viewsOf(box: Signalbox, signal: AbortSignal): AsyncGenerator<SentEntry, void> {
   const followed = await box.members.follow({ keepAlive: false });
   try {
     const changes = followed.changes({ signal });
-    yield viewJson({ view: followed.view(), joined: [], left: [], changed: [], isResync: false }, true);
-    for await (const change of changes) yield viewJson(change, change.isResync);
+    yield { data: viewJson({ view: followed.view(), joined: [], left: [], changed: [], isResync: false }, true) };
+    for await (const change of changes) yield { data: viewJson(change, change.isResync) };
   } finally {
     followed.stop();
   }
