@@ -2,7 +2,7 @@
  * Verifies a record of the witness as it comes by, line by line or entry by entry, and names the first thing that is wrong.
  * It keeps the heads of all chains and what checkpoints say of them, and no entries.
  */
-import { isRecord } from '../shape.ts';
+import { objectIn } from '../shape.ts';
 import { shown } from '../shown.ts';
 import { escaped, escapeOf } from './canonical.ts';
 import { ChainCheck, type FindingKind, type LinkFinding } from './chain-check.ts';
@@ -85,7 +85,7 @@ export class Verifier {
     this.#line += 1;
     if (this.#finding !== undefined) return;
     if (this.#unreadable !== undefined) return this.#found(this.#unreadable);
-    const line = parsed(text);
+    const line = objectIn(text);
     this.#escape = escapeOf(text);
     if (this.#isSettling) {
       this.#readOn(line ?? {});
@@ -318,13 +318,4 @@ function lateFinding({ seq, hash, previous }: WitnessEntry, closed: ClosedChain)
     seq,
     why: `its chain had ended with ${closed.seq} (${previous === closed.hash ? 'which it follows' : 'which it does not follow'})`,
   };
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
