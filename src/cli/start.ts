@@ -49,8 +49,8 @@ const COMMANDS = new Set([
 ]);
 
 /**
- * So many later processes add the functions that they compiled. The first may have ended early, for example with its help, and
- * then every later one would compile nearly everything again.
+ * How many later processes add the functions that they compiled to the cache. The first process may have ended early, for example
+ * after its help, and then every later one would compile nearly everything again.
  */
 const ADDITIONS = 3;
 
