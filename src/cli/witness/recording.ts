@@ -78,19 +78,19 @@ export function addTail(command: Command): void {
     );
 }
 
-/** Without it, a store that keeps no record looks like one in which nothing happened. */
+/** Refuses if the witness is off: otherwise a store without a record would look like one in which nothing happened. */
 async function refuseIfOff(box: Signalbox): Promise<void> {
   if (!(await box.witness.isOn())) throw new Failure('invalid', WITNESS_IS_OFF);
 }
 
-/** Entries of several chains have no common number: their times are what people compare. */
+/** Sorts by time, because entries of several chains have no common number. */
 function newest(entries: WitnessEntry[], count: number): void {
   entries.sort((one, other) => one.time - other.time || one.seq - other.seq);
   entries.splice(0, Math.max(0, entries.length - count));
 }
 
 export function addShow(command: Command): void {
-  addFilters(command.description('tell the story of one resource, from its first entry'))
+  addFilters(command.description('print the history of one resource, from its first entry'))
     .argument('<resource>', 'such as lock/main, task/7 or component/deploy')
     .addHelpText(
       'after',
@@ -126,12 +126,12 @@ Exit code 1 if the record has no such entry.`,
 
 export function addRecord(command: Command): void {
   command
-    .description('enter something of your own')
+    .description('add an entry of your own')
     .argument('<component>', 'entries of one component are one chain')
     .argument('<event>', 'what happened, such as deploy:started')
     .option('--actor <name>', 'who did it')
     .option('--trace <id>', 'the trace that it belongs to')
-    .option('--payload <json>', 'what else there is to say, as JSON', jsonArgument)
+    .option('--payload <json>', 'further details, as JSON', jsonArgument)
     .option('--sensitive', 'enter only the hash of the payload')
     .addHelpText(
       'after',
