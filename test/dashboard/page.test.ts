@@ -211,4 +211,32 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
       await own.close();
     }
   });
+
+  it('shows six matters, and all of them on demand, so that the locks stay in sight', async () => {
+    const own = await Site.on();
+    try {
+      const [a, b] = [own.box.lock('a'), own.box.lock('b')];
+      await a.acquire({ holder: 'anna' });
+      await b.acquire({ holder: 'bert' });
+      b.acquire({ holder: 'anna' }).catch(() => undefined);
+      await expect.poll(() => own.ask('GET', '/v1/locks/b')).toMatchObject({ waiting: [{ holder: 'anna' }] });
+      for (let refusals = 0; refusals < 8; refusals++) {
+        await expect(a.acquire({ holder: 'bert' })).rejects.toMatchObject({ refusal: { kind: 'deadlock' } });
+      }
+      const { page, complaints } = await visit(browser, own);
+      const matters = page.getByRole('button', { name: 'See cycle' });
+      await page.getByText('2 more: Deadlock 2').waitFor();
+      expect(await matters.count()).toBe(6);
+      await page.getByRole('button', { name: 'Show all 8' }).click();
+      await expect.poll(() => matters.count()).toBe(8);
+      expect(page.url()).toBe(`${own.url}/#/overview?needs=all`);
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Show fewer' }).click();
+      await expect.poll(() => matters.count()).toBe(6);
+      expect(complaints).toEqual([]);
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
+  });
 });

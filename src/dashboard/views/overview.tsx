@@ -62,7 +62,9 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const all = matters(snapshot);
   const { state, route } = snapshot;
   const isWhole = route.filters['needs'] === 'all';
-  const shown = all.slice(0, isWhole ? MOST_MATTERS : FEW_MATTERS);
+  // A line that says `1 more` takes as much room as that one.
+  const isLong = all.length > FEW_MATTERS + 1;
+  const shown = all.slice(0, isWhole || !isLong ? MOST_MATTERS : FEW_MATTERS);
   if (all.length === 0) {
     const locks = state === undefined ? undefined : countsOf(state, 'lock');
     return (
@@ -91,7 +93,7 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <MatterRow key={matter.key} matter={matter} snapshot={snapshot} />
         ))}
       </ol>
-      {(isWhole ? all.length > FEW_MATTERS : all.length > shown.length) && (
+      {isLong && (
         <p class="foot">
           <span>{all.length > shown.length && moreTold(all.slice(shown.length))}</span>
           <button
