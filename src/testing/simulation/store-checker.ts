@@ -55,6 +55,10 @@ export class StoreChecker {
   readonly #highest = new Map<string, number>();
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
+  /** When each lease ended that did. */
+  readonly #endedAt = new Map<string, number>();
+  /** How many writes of each resource it has seen. */
+  readonly #writesOf = new Map<string, number>();
   /** How many writes of records and tickets it has seen. */
   writes = 0;
 
@@ -73,7 +77,7 @@ export class StoreChecker {
       if (key.startsWith(ANCHORS)) {
         const lease = key.slice(ANCHORS.length);
         if (change.kind === 'put') this.#alive.add(lease);
-        else this.#alive.delete(lease);
+        else if (this.#alive.delete(lease)) this.#endedAt.set(lease, this.#world.now);
       } else if (key.startsWith(RECORDS)) {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
@@ -97,8 +101,9 @@ export class StoreChecker {
     for (const [resource, record, largest] of written) this.#checkRecord(resource, record, largest, leaving);
     for (const [resource, id] of gone) this.#queue(resource).delete(id);
     for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
-    if (!this.#world.isTraced) return;
     const changed = new Set([...written, ...gone, ...arrived].map(([resource]) => resource));
+    for (const resource of changed) this.#writesOf.set(resource, (this.#writesOf.get(resource) ?? 0) + 1);
+    if (!this.#world.isTraced) return;
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
 
@@ -187,6 +192,16 @@ export class StoreChecker {
     for (const [resource, queue] of this.#tickets) {
       for (const { request } of queue.values()) yield [resource, request.holder];
     }
+  }
+
+  /**
+   * The number of the write since which a hold may be taken whose lease ended before this time, and for which nobody waits;
+   * undefined if there is none.
+   */
+  leftSince(resource: string, before: number): number | undefined {
+    const { holds = [] } = this.#records.get(resource) ?? {};
+    const isLeft = holds.some(({ lease }) => (this.#endedAt.get(lease) ?? Number.POSITIVE_INFINITY) < before);
+    return isLeft && this.#queue(resource).size === 0 ? this.#writesOf.get(resource) : undefined;
   }
 
   /** Whether the store still has it as held. */
