@@ -33,14 +33,15 @@ export class AnswersWorker extends User {
     const { lock, reader, other } = await this.#readers('twice');
     this.doing = `becomes the writer of ${lock.name} twice`;
     try {
-      const ask = (): Promise<Hold> =>
-        this.random.chance(0.5) ? reader.upgrade() : lock.acquire({ holder: reader.holder });
-      const asked = [ask(), ask()].map(async (hold) => void (await hold));
-      const leave = async (): Promise<void> => {
+      const ask = async (): Promise<void> => {
         await this.pause(50);
+        await (this.random.chance(0.5) ? reader.upgrade() : lock.acquire({ holder: reader.holder }));
+      };
+      const leave = async (): Promise<void> => {
+        await this.pause(500);
         await other.release();
       };
-      await this.#all([...asked, leave()]);
+      await this.#all([ask(), ask(), leave()]);
     } finally {
       await Promise.all([reader.release(), other.release()]);
     }
