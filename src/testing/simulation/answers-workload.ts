@@ -7,6 +7,8 @@ import { isExpected, type Story, User } from './user.ts';
 /** No call gives up on the store sooner; a little less than the `requestTimeoutMs` of simulated processes. */
 const PATIENCE_MS = 1900;
 const CROWD = 3;
+/** In this time a slow network without faults serves a queue. */
+const SERVED_MS = 5000;
 
 export class AnswersWorker extends User {
   readonly #began = this.world.now;
@@ -17,9 +19,9 @@ export class AnswersWorker extends User {
       () => this.#failToBecomeWriter(),
       () => this.#goOnUntilAnswered(),
       () => this.#leaveToAPerson(),
+      () => this.#waitForAPerson(),
+      () => this.#waitForAPerson(),
       () => this.#wait(),
-      () => this.#wait(),
-      () => this.#impatient(),
       () => this.#impatient(),
       () => this.#impatient(),
       () => this.#extendWhatItHas(),
@@ -35,7 +37,9 @@ export class AnswersWorker extends User {
     try {
       const ask = async (): Promise<void> => {
         await this.pause(50);
-        await (this.random.chance(0.5) ? reader.upgrade() : lock.acquire({ holder: reader.holder }));
+        if (this.random.chance(0.5)) await reader.upgrade();
+        // After a lost session it is no re-entry.
+        else await (await lock.acquire({ holder: reader.holder })).release();
       };
       const leave = async (): Promise<void> => {
         await this.pause(500);
@@ -54,12 +58,18 @@ export class AnswersWorker extends User {
     try {
       this.doing = `waits to become the writer of ${lock.name}`;
       const { resource, holder } = reader;
-      const error = await this.asking(resource, holder, true, () => reader.upgrade({ signal: this.soon(4000) })).catch(
-        (failure: unknown) => failure,
+      const asked = this.asking(resource, holder, true, () => reader.upgrade({ signal: this.soon(4000) })).catch(
+        (error: unknown) => error,
       );
-      if (!isExpected(error)) throw error;
+      if (this.random.chance(0.7)) {
+        // Its time is over when the process goes on, and no answer has come.
+        await this.world.sleep(1, this.process);
+        this.process.pause(2100);
+      }
+      const error = await asked;
+      if (error instanceof Error && !isExpected(error)) throw error;
       this.doing = `reads ${lock.name}, which it could not write`;
-      if (!(error instanceof NotAcquired)) await this.world.sleep(14_000, this.process);
+      if (error instanceof Failure && !(error instanceof NotAcquired)) await this.world.sleep(14_000, this.process);
       this.checker.touches(believer);
     } finally {
       this.checker.left(believer);
@@ -117,17 +127,36 @@ export class AnswersWorker extends User {
     return this.box.lock('any').inspect().then(() => false, closed);
   }
 
-  /** A dead holder is left to a person; who waits for it meanwhile gets the lock when the person decides. */
+  /** A dead holder is left to a person, who decides a little later. */
   async #leaveToAPerson(): Promise<void> {
-    const lock = this.box.lock(this.pickLock());
+    const lock = this.box.lock('left');
     this.doing = `leaves ${lock.name} to a person`;
     try {
       await lock.configure({ onStale: 'alert' });
       await lock.acquireDetached({ holder: `${this.name}-${this.world.now}`, ttlMs: 500, waitMs: 2000 });
-      await this.world.sleep(1000 + this.random.next() * 2000, this.process);
+      await this.world.sleep(1000 + this.random.next() * 5000, this.process);
     } finally {
       await this.mayBeReclaimed(lock);
     }
+    const { store } = this.checker;
+    const left = store.leaves(lock.resource, this.world.now, true);
+    if (left === undefined || !this.world.isCalm) return;
+    await this.world.sleep(SERVED_MS, this.process);
+    if (left === store.leaves(lock.resource, this.world.now, true))
+      this.fail(`${lock.resource} is waited for, and ${this.name} made it free ${SERVED_MS} ms ago`);
+  }
+
+  /** Gets it as soon as the person decides, who may be in another process. */
+  async #waitForAPerson(): Promise<void> {
+    const lock = this.box.lock('left');
+    this.doing = `waits for ${lock.name}`;
+    const asked = lock.acquire();
+    const decide = async (): Promise<void> => {
+      // The user that should have decided may have crashed.
+      await this.world.sleep(6000, this.process);
+      await this.mayBeReclaimed(lock);
+    };
+    await this.#all([asked.then((hold) => this.under(hold)), decide()]);
   }
 
   async #wait(): Promise<void> {
@@ -181,11 +210,11 @@ export class AnswersWorker extends User {
     const crowd = this.box.semaphore('crowd', { capacity: CROWD });
     this.doing = 'tries for a slot of the dead';
     const { store } = this.checker;
-    const left = store.leftSince(crowd.resource, this.#began);
+    const left = store.leaves(crowd.resource, this.#began, false);
     const attempt = await crowd.tryAcquire();
     if ('hold' in attempt) return this.under(attempt.hold);
     const isFull = attempt.kind === 'full' && left !== undefined;
-    if (isFull && left === store.leftSince(crowd.resource, this.#began))
+    if (isFull && left === store.leaves(crowd.resource, this.#began, false))
       this.fail(`${crowd.resource} was refused to ${this.name}, although a slot was left by the dead`);
   }
 

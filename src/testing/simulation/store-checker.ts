@@ -30,6 +30,7 @@ type StoredRecord = {
   token: number;
   capacity?: number;
   drained?: { revision: number };
+  onStale?: string;
   holds: readonly Grant[];
 };
 
@@ -195,13 +196,14 @@ export class StoreChecker {
   }
 
   /**
-   * The number of the write since which a hold may be taken whose lease ended before this time, and for which nobody waits;
-   * undefined if there is none.
+   * The number of the last write of this resource, if it left a hold that may be taken, because its lease ended before this time,
+   * and there is a request that waits, or none; otherwise undefined.
    */
-  leftSince(resource: string, before: number): number | undefined {
-    const { holds = [] } = this.#records.get(resource) ?? {};
+  leaves(resource: string, before: number, isWaitedFor: boolean): number | undefined {
+    const { holds = [], onStale } = this.#records.get(resource) ?? {};
     const isLeft = holds.some(({ lease }) => (this.#endedAt.get(lease) ?? Number.POSITIVE_INFINITY) < before);
-    return isLeft && this.#queue(resource).size === 0 ? this.#writesOf.get(resource) : undefined;
+    const isWaiting = this.#queue(resource).size > 0;
+    return isLeft && onStale === 'reclaim' && isWaiting === isWaitedFor ? this.#writesOf.get(resource) : undefined;
   }
 
   /** Whether the store still has it as held. */
