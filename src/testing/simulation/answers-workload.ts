@@ -124,7 +124,10 @@ export class AnswersWorker extends User {
   /** What is under way when a process closes fails at once. */
   #isClosed(): Promise<boolean> {
     const closed = (error: unknown): boolean => Failure.is(error, 'closed');
-    return this.box.lock('any').inspect().then(() => false, closed);
+    return this.box
+      .lock('any')
+      .inspect()
+      .then(() => false, closed);
   }
 
   /** A dead holder is left to a person, who decides a little later. */
