@@ -6,8 +6,8 @@
 //     dashboard/           the page that the server hands out
 //     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     client/node.js       the same for Node, with what finds the token
-//     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
-//     bin/main.cjs         everything else of the command line, the packages it needs included
+//     bin/signalbox.cjs    what is started: loads main.cjs with the code that V8 made of it the last time
+//     bin/main.cjs         the command line, the packages it needs included; what it shares with the library it has from there
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
 //     bin/yaml.cjs         what reads YAML, likewise
 //     bin/octokit.cjs      what talks to GitHub, likewise
@@ -19,6 +19,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { parseAst } from 'rolldown/parseAst';
 import { dts } from 'rolldown-plugin-dts';
+import { editsOf, ENTRY, entryOf, findCommon, insteadOf, offerOf, RARELY_USED } from './common-code.mjs';
 import { root } from './ensure.mjs';
 
 const dist = process.argv[2] ?? '';
@@ -61,7 +62,7 @@ const APART = {
 const apart = {
   name: 'apart',
   resolveId(/** @type {string} */ source, /** @type {string | undefined} */ importer) {
-    if (importer === undefined || !source.startsWith('.')) return undefined;
+    if (importer === undefined || isPackage(source)) return undefined;
     const module = relative(src, resolve(dirname(importer), source)).replace(/\.ts$/, '');
     const name = Object.hasOwn(APART, module) ? APART[/** @type {keyof typeof APART} */ (module)] : undefined;
     return name === undefined ? undefined : { id: `./${name}.cjs`, external: true };
@@ -88,17 +89,45 @@ const READABLE = {
   },
 };
 
-await bundleLibrary();
+const common = await findCommon();
+await bundleMain();
+await bundleStart(await bundleLibrary());
 await bundleDashboard();
 await bundleForBrowsers();
-await bundle('cli/start', 'signalbox');
-await bundle('cli/main', 'main');
-for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
-const start = join(dist, 'bin', 'signalbox.cjs');
-writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
-chmodSync(start, 0o755);
+for (const [entry, name] of Object.entries(APART))
+  await bundle(name, { input: join(src, `${entry}.ts`), plugins: [apart] });
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
 await bundleDeclarations();
+
+/** The command line, but for the common code. */
+async function bundleMain() {
+  const modules = {
+    '\0main': `import '\0offer'; import ${JSON.stringify(join(src, 'cli', 'main.ts'))};`,
+    '\0offer': offerOf(common),
+  };
+  await bundle('main', { input: '\0main', plugins: [virtual(modules), apart, insteadOf(common)] });
+}
+
+/** What loads the common code and the command line, and knows both by a hash. */
+async function bundleStart(/** @type {{ readonly file: string, readonly edits: unknown }} */ { file, edits }) {
+  const main = join(dist, 'bin', 'main.cjs');
+  const define = {
+    BUILD: JSON.stringify(hashOf(main, join(dist, file))),
+    COMMON: JSON.stringify({ file: `../${file}`, edits }),
+    RARELY_USED: JSON.stringify(RARELY_USED),
+  };
+  await bundle('signalbox', { input: join(src, 'cli', 'start.ts'), transform: { define } });
+  chmodSync(join(dist, 'bin', 'signalbox.cjs'), 0o755);
+}
+
+/** Modules that are in no file. */
+function virtual(/** @type {Readonly<Record<string, string>>} */ modules) {
+  return {
+    name: 'virtual',
+    resolveId: (/** @type {string} */ id) => (Object.hasOwn(modules, id) ? id : undefined),
+    load: (/** @type {string} */ id) => modules[id],
+  };
+}
 
 /**
  * Readable, and without the packages that it needs: those are the user's to choose and to share. What people read are the
@@ -106,20 +135,23 @@ await bundleDeclarations();
  */
 async function bundleLibrary() {
   const made = await rolldown({
-    input: Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])),
+    input: { ...Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])), [ENTRY]: '\0names' },
     platform: 'node',
     external: isPackage,
-    plugins: [clientApart],
+    plugins: [
+      virtual({ '\0names': entryOf(common, readFileSync(join(dist, 'bin', 'main.cjs'), 'utf8')) }),
+      clientApart,
+    ],
     experimental: { attachDebugInfo: 'none' },
+    checks: { ineffectiveDynamicImport: false },
   });
   const { output } = await made.write({
     dir: dist,
     format: 'esm',
     entryFileNames: '[name].js',
-    // What everything needs (core, store, host), and what is small, is one file.
     codeSplitting: {
       groups: [
-        { name: 'shared', test: /src\/runtime\/witness\/(?!log)/ },
+        { name: 'common', test: (id) => common.modules.has(id) },
         { name: 'github', test: /src\/github\/(octokit-client|github-client)/ },
       ],
     },
@@ -128,6 +160,14 @@ async function bundleLibrary() {
   });
   await made.close();
   for (const { fileName } of output) breakLines(join(dist, fileName));
+  const chunks = output.filter((file) => file.type === 'chunk');
+  const [chunk, facade] = ['common', ENTRY].map((wanted) => chunks.find(({ name }) => name === wanted));
+  if (chunk === undefined || facade === undefined) throw new Error('the common code is not in a chunk of its own');
+  rmSync(join(dist, facade.fileName));
+  return {
+    file: chunk.fileName,
+    edits: editsOf(readFileSync(join(dist, chunk.fileName), 'latin1'), chunk, facade, chunks),
+  };
 }
 
 /**
@@ -149,7 +189,7 @@ function breakLines(/** @type {string} */ file) {
   visit(parseAst(code));
   const places = [0, ...[...starts].sort((one, other) => one - other), code.length];
   const lines = places.slice(1).map((end, place) => code.slice(places[place], end).trimEnd());
-  writeFileSync(file, `${lines.filter((line) => line !== '').join('\n')}\n`);
+  writeFileSync(file, asAscii(`${lines.filter((line) => line !== '').join('\n')}\n`));
 }
 
 /**
@@ -203,9 +243,9 @@ async function bundleForBrowsers() {
   breakLines(join(dist, `${FOR_BROWSERS}.js`));
 }
 
-async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
-  const input = { [name]: join(src, `${entry}.ts`) };
-  const made = await rolldown({ input, platform: 'node', plugins: [apart], external: NOT_INCLUDED });
+/** @param {string} name @param {import('rolldown').InputOptions & { input: string }} options */
+async function bundle(name, { input, ...options }) {
+  const made = await rolldown({ ...options, input: { [name]: input }, platform: 'node', external: NOT_INCLUDED });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
@@ -237,6 +277,8 @@ async function bundleDeclarations() {
     input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
     external: isPackage,
     plugins: [dts({ dtsInput: true, tsconfig: false })],
+    // It would name the directory of this build, and with it the files: they are named by a hash of their content.
+    experimental: { attachDebugInfo: 'none' },
     checks: { pluginTimings: false },
   });
   const { output } = await made.generate({
@@ -258,7 +300,7 @@ async function bundleDeclarations() {
   for (const file of chunks) {
     const text = file === inside ? withoutCommentsOnInside(file.code, entries) : file.code;
     // They name each other as they are named at run time (`.js`), which every version of the compiler understands.
-    const code = text.replace(/^\/\/#(?:end)?region.*\n/gm, '').replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
+    const code = text.replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
     writeFileSync(join(dist, file.fileName), code);
   }
 }
@@ -286,8 +328,10 @@ function isPackage(/** @type {string} */ id) {
   return !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id);
 }
 
-function hashOf(/** @type {string} */ file) {
-  return createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16);
+function hashOf(/** @type {readonly string[]} */ ...files) {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(readFileSync(file));
+  return hash.digest('hex').slice(0, 16);
 }
 
 function licenceOf(/** @type {string} */ name) {

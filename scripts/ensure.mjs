@@ -170,7 +170,8 @@ function sourceFingerprint() {
     .map((path) => join('src', path))
     .sort();
   const hash = createHash('sha256');
-  for (const path of [...sources, 'tsconfig.json', 'tsconfig.build.json', 'scripts/bundle.mjs', 'package-lock.json']) {
+  const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
+  for (const path of [...sources, ...settings, 'scripts/bundle.mjs', 'scripts/common-code.mjs']) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(root, path)))

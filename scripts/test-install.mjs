@@ -16,7 +16,7 @@ import { argumentsFor } from './usage.mjs';
 
 const FIRST_WITH_SQLITE = 22;
 const EX_UNAVAILABLE = 69;
-const MOST_BYTES = 1024 * 1024;
+const MOST_BYTES = 1_000_000;
 const MOST_FILES = 400;
 
 const programs = join(root, 'test', 'install');

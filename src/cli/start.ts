@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The entry point of `signalbox`: it loads `main.cjs` beside it, with the code that V8 compiled the last time. Compiling it
- * takes as long as everything else that `run` does. Later versions of Node can cache by themselves; this is for the versions
- * that cannot.
+ * The entry point of `signalbox`: it loads a chunk of the library and `main.cjs`, which is the rest of the command line, with
+ * the code that V8 compiled the last time. Compiling them takes as long as everything else that `run` does. Later versions
+ * of Node can cache by themselves; this is for the versions that cannot.
  *
  * A user who can write the cached code decides what we run. So it is used only where no other user can write: every
  * directory on its path belongs to root or to us, and no other user may rename it. Because the check goes from the root
@@ -29,10 +29,17 @@ import {
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 
-/** The hash of `main.cjs`, put here by the build. V8 itself would only compare lengths. */
-const MAIN = 'HASH-OF-MAIN';
+// The build puts these here (scripts/common-code.mjs).
+/** The hash of both files. V8 itself would only compare lengths. */
+declare const BUILD: string;
+/** The chunk, and what has to change in its text for it to be a script. */
+declare const COMMON: { readonly file: string; readonly edits: readonly (readonly [number, number, string])[] };
+/** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
+declare const RARELY_USED: readonly string[];
+
 const OLD_MS = 30 * 86_400_000;
 
 /** The commands with cached code of their own, which contains what that command needed. */
@@ -42,51 +49,93 @@ const COMMANDS = new Set([
 ]);
 
 /**
- * So many later processes add the functions that they compiled. The first may have ended early, for example with its help, and
- * then every later one would compile nearly everything again.
+ * How many later processes add the functions that they compiled to the cache. The first process may have ended early, for example
+ * after its help, and then every later one would compile nearly everything again.
  */
 const ADDITIONS = 3;
-
-/** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
-const RARELY_USED = new Set([
-  'node:crypto',
-  'node:fs/promises',
-  'node:http',
-  'node:net',
-  'node:timers/promises',
-  'node:tty',
-  'node:worker_threads',
-]);
 
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const MOST_LINKS = 8;
+const LENGTH_BYTES = 4;
 /** On Windows a user's profile belongs to that user by other rules. */
 const HAS_MODES = process.platform !== 'win32';
 
-const here = import.meta.dirname;
-const main = join(here, 'main.cjs');
+const main = join(import.meta.dirname, 'main.cjs');
+const { file, edits } = COMMON;
+const chunk = join(import.meta.dirname, file);
 const requireNow = createRequire(main);
+const rarelyUsed = new Set(RARELY_USED);
 
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
-const { code: cachedData, additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
-// The file is plain ASCII, which V8 stores in half the space as latin1.
-const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(main, 'latin1')}\n})`, {
-  filename: main,
-  ...(cachedData !== undefined && { cachedData }),
-});
-const isNew = cachedData === undefined || script.cachedDataRejected === true;
+const { codes = [], additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
+const scripts = [
+  scriptOf(chunk, '$require, $names, $import, $meta', `"use strict";${edited(readText(chunk))}`, codes[0]),
+  scriptOf(main, 'exports, require, module, __filename', readText(main), codes[1]),
+] as const;
+const isNew = scripts.some(({ cachedDataRejected }) => cachedDataRejected !== false);
 if (kept !== undefined && (isNew || additions < ADDITIONS)) {
   // At the end, so that it includes the functions compiled on the way.
-  process.once('exit', () => keep(kept, script.createCachedData(), isNew ? 0 : additions + 1));
+  process.once('exit', () => {
+    const made = scripts.map((script) => script.createCachedData());
+    keep(kept, made, isNew ? 0 : additions + 1);
+  });
 }
+
+/** What the chunk imports when it needs it is in `main.cjs`, which says how. */
+let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
+const common = run(scripts[0], requireNow, namesOf, (module: string) => loaders[module]?.(), {
+  url: pathToFileURL(chunk).href,
+});
+Object.assign(common as object, { $offer: (offered: typeof loaders) => void (loaders = offered) });
 const module = { exports: {} };
-(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, requireLater, module, main);
+run(scripts[1], module.exports, requireLater, module, main);
+
+/** The files are plain ASCII, which V8 stores in half the space as latin1. */
+function readText(file: string): string {
+  return readFileSync(file, 'latin1');
+}
+
+function edited(text: string): string {
+  let [result, at] = ['', 0];
+  for (const [from, to, instead] of edits) {
+    result += text.slice(at, from) + instead;
+    at = to;
+  }
+  return result + text.slice(at);
+}
+
+function scriptOf(filename: string, parameters: string, text: string, cachedData: Buffer | undefined): Script {
+  return new Script(`(function (${parameters}) {${text}\n})`, {
+    filename,
+    ...(cachedData !== undefined && { cachedData }),
+  });
+}
+
+function run(script: Script, ...scope: readonly unknown[]): unknown {
+  return (script.runInThisContext() as (...scope: readonly unknown[]) => unknown)(...scope);
+}
 
 /** For `main.cjs`, whose imports became properties that are read where they are used. */
 function requireLater(name: string): unknown {
-  if (!RARELY_USED.has(name)) return requireNow(name);
+  if (name === './common') return common;
+  if (!rarelyUsed.has(name)) return requireNow(name);
   return new Proxy({}, { get: (_, property) => (requireNow(name) as Record<PropertyKey, unknown>)[property] });
+}
+
+/** For the chunk, which takes what it imports apart at once: functions that look up the real ones when they are used. */
+function namesOf(name: string): unknown {
+  if (!rarelyUsed.has(name)) return requireNow(name);
+  const real = (property: PropertyKey): NewableFunction =>
+    (requireNow(name) as Record<PropertyKey, NewableFunction>)[property] as NewableFunction;
+  const later = (property: PropertyKey): unknown =>
+    // oxlint-disable-next-line no-empty-function -- it stands for another, which can be called and made an object of
+    new Proxy(function () {}, {
+      apply: (_, self, args) => Reflect.apply(real(property), self, args) as unknown,
+      construct: (_, args) => Reflect.construct(real(property), args) as object,
+      get: (_, member) => Reflect.get(real(property), member) as unknown,
+    });
+  return new Proxy({}, { get: (_, property) => later(property) });
 }
 
 /** Undefined if the place cannot be trusted. */
@@ -98,7 +147,7 @@ function keptFile(command = 'other'): string | undefined {
     // Not even a sticky directory: another user could put a link to one of our files there. And in root's we cannot write.
     const { uid, mode } = statSync(directory);
     if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
-    return join(directory, `${command}-${MAIN}-${process.version}-${process.arch}.v8`);
+    return join(directory, `${command}-${BUILD}-${process.version}-${process.arch}.v8`);
   } catch {
     return undefined;
   }
@@ -135,19 +184,25 @@ function cacheDirectory(): string {
 }
 
 interface Kept {
-  readonly code?: Buffer;
+  /** Of the chunk and of `main.cjs`. */
+  readonly codes?: readonly Buffer[];
   /** How many processes have added to it since it was made. */
   readonly additions: number;
 }
 
-/** The code is stored twice: V8 does not notice damage, and crashes on it. The last byte counts the additions. */
+/**
+ * The codes are stored twice, after the length of the first: V8 does not notice damage, and crashes on it. The last byte
+ * counts the additions.
+ */
 function readIfSound(file: string): Kept | undefined {
   try {
     const all = readOwn(file);
     const half = (all.length - 1) / 2;
-    const code = all.subarray(0, half);
-    const isSound = code.length > 0 && code.equals(all.subarray(half, -1));
-    return isSound ? { code, additions: all.at(-1) ?? 0 } : undefined;
+    const both = all.subarray(0, half);
+    const isSound = both.length > LENGTH_BYTES && both.equals(all.subarray(half, -1));
+    if (!isSound) return undefined;
+    const end = LENGTH_BYTES + both.readUInt32LE();
+    return { codes: [both.subarray(LENGTH_BYTES, end), both.subarray(end)], additions: all.at(-1) ?? 0 };
   } catch {
     return undefined;
   }
@@ -167,10 +222,12 @@ function readOwn(file: string): Buffer {
   }
 }
 
-function keep(file: string, code: Buffer, additions: number): void {
+function keep(file: string, codes: readonly Buffer[], additions: number): void {
   const fresh = `${file}.${process.pid}`;
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32LE(codes[0]?.length ?? 0);
   try {
-    writeFileSync(fresh, Buffer.concat([code, code, Buffer.of(additions)]), { mode: 0o600 });
+    writeFileSync(fresh, Buffer.concat([length, ...codes, length, ...codes, Buffer.of(additions)]), { mode: 0o600 });
     renameSync(fresh, file);
     removeOld(dirname(file));
   } catch {

@@ -1,9 +1,9 @@
-/** Waits that their caller gives up while a request is on its way. */
+/** Lets a caller give up a wait while its request is under way. */
 import { NotAcquired } from '../runtime/refusal.ts';
 
 /**
- * Rejects as soon as the signal aborts. The request goes on: cut off, it might be granted and nobody would know. What it gets
- * in the end goes to `undo`.
+ * Rejects as soon as the signal aborts. The request goes on, because the server might grant one that was cut off, and nobody
+ * would know. `undo` gets what it is granted in the end.
  */
 export function unlessAborted<T>(
   asking: Promise<T>,
@@ -22,7 +22,7 @@ export function unlessAborted<T>(
   });
 }
 
-/** A wait that its caller ended is a refusal like any other. */
+/** Turns a wait that its caller ended into a refusal like any other. */
 export function abortedOr(error: unknown, resource: string, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted !== true || error instanceof NotAcquired) return error;
   return new NotAcquired(resource, { kind: 'aborted', reason: signal.reason as unknown });

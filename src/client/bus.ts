@@ -12,7 +12,7 @@ export class RemoteBus {
     this.#requests = requests;
   }
 
-  /** Sets a key, whatever it was. */
+  /** Sets a key, whatever its value was. */
   async put(key: string, value: string): Promise<{ readonly revision: number }> {
     const ask = { method: 'PUT', path: keyPath(key), body: { value }, isKeyed: true } as const;
     const { revision } = await this.#requests.ask<{ revision: number }>(ask);
@@ -24,7 +24,7 @@ export class RemoteBus {
     return (await this.#pair(key))?.value ?? null;
   }
 
-  /** Deletes a key; says how many there were: 0 or 1. */
+  /** Deletes a key; answers how many it deleted: 0 or 1. */
   async delete(key: string): Promise<{ readonly deleted: number }> {
     const { deleted } = await this.#requests.ask<{ deleted: number }>({
       ...{ method: 'DELETE', path: keyPath(key), isKeyed: true },
@@ -32,7 +32,7 @@ export class RemoteBus {
     return { deleted };
   }
 
-  /** Does `success` if every comparison holds, else `failure`; all or nothing. */
+  /** Applies `success` if every comparison holds, else `failure`; all or nothing. */
   transaction(
     compare: readonly BusCompare[],
     success: readonly BusOperation[],

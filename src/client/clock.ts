@@ -1,7 +1,7 @@
-/** Time where there is no Node: browsers and other runtimes with `fetch`. */
+/** A clock for runtimes without Node's: browsers and others with `fetch`. */
 import type { Clock, Timer } from '../clock.ts';
 
-/** 24.8 days: longer delays would fire at once. */
+/** 24.8 days. A timer with a longer delay would fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 export const webClock: Clock = {
@@ -19,7 +19,7 @@ export const webClock: Clock = {
   },
 };
 
-/** A moment by both clocks: the monotonic one stands still while a laptop sleeps, the wall clock can be set. */
+/** A moment by two clocks: the monotonic one stands still while a laptop sleeps, and the wall clock can be set. */
 export interface Instant {
   readonly wall: number;
   readonly monotonic: number;

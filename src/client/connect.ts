@@ -1,4 +1,4 @@
-/** `connect`: the store behind a server, with the objects of the library. For Node, browsers, and all that have `fetch`. */
+/** `connect` opens the store behind a server, with the objects of the library. For Node, browsers and every runtime with `fetch`. */
 import type { Condition, Explanation, Member, Settings, Verdict } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { type MemberJson, memberFrom } from '../json/member.ts';
@@ -28,17 +28,17 @@ export interface RemoteCheckOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Which events of the past. */
+/** Which past events to read. */
 export interface RemoteHistoryOptions {
-  /** Only these, such as `lock:*`. */
+  /** Only events of these types, such as `lock:*`. */
   readonly patterns?: readonly EventPattern[];
-  /** Only of these, such as `lock/main`. */
+  /** Only events of these resources, such as `lock/main`. */
   readonly resources?: readonly string[];
   /** The earliest time, in milliseconds since 1970. */
   readonly since?: number;
 }
 
-/** What happened. */
+/** Past events. */
 export interface RemoteHistory {
   /** Whether nothing earlier is missing. */
   readonly isWhole: boolean;
@@ -47,15 +47,15 @@ export interface RemoteHistory {
 }
 
 interface HistoryPage extends RemoteHistory {
-  /** What to ask for earlier ones with; null if there are none. */
+  /** Pass it to ask for the earlier page; null if there is none. */
   readonly next: string | null;
 }
 
 /** Whose token this is, and what it allows. */
 export interface OwnToken {
-  /** Names the token; not secret. */
+  /** The id of the token, which is not secret. */
   readonly id: string;
-  /** What people call it. */
+  /** The name that people see. */
   readonly name: string;
   /** What it allows. */
   readonly role: 'viewer' | 'worker' | 'administrator';
@@ -64,13 +64,13 @@ export interface OwnToken {
 }
 
 const KEPT_TTL_MS = 30_000;
-/** Of the past, at once. */
+/** How many past events one call reads. */
 const MOST_EVENTS = 1_000;
 
-/** The store behind a server. Asks nothing yet: the first call does. Several servers of one store are tried in turn. */
+/** Connects to the store behind a server. The first call sends the first request. Tries several servers of one store in turn. */
 export function connect(url: string | readonly string[], options: ConnectOptions = {}): RemoteSignalbox {
   const servers = [url].flat().map(serverAt);
-  if (servers.length === 0) throw new Failure('invalid', 'no server was named; expected http://HOST:PORT');
+  if (servers.length === 0) throw new Failure('invalid', 'no server is named; expected http://HOST:PORT');
   const { token } = options;
   if ((typeof token !== 'string' || token === '') && typeof token !== 'function') {
     throw new Failure(
@@ -93,7 +93,7 @@ export class RemoteSignalbox implements AsyncDisposable {
   readonly bus: RemoteBus;
   /** The record of every change, which shows tampering. */
   readonly witness: RemoteWitness;
-  /** The processes that have joined. */
+  /** The live members: processes that joined. */
   readonly members: { readonly list: () => Promise<readonly Member[]> };
 
   /** @internal */
@@ -114,7 +114,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     };
   }
 
-  /** A lock by its name; nothing is asked of the server yet. */
+  /** A lock by its name; sends no request yet. */
   lock(name: string): RemoteLock {
     return new RemoteLock(this.#connected, name);
   }
@@ -125,8 +125,8 @@ export class RemoteSignalbox implements AsyncDisposable {
   }
 
   /**
-   * Acquires all of them, one after another in the order of their names, which is the same for everyone; if one cannot be had,
-   * none is kept. Throws `NotAcquired` then.
+   * Acquires all of them, one after another in the order of their names, which is the same for every caller. If it does not get
+   * one, it keeps none and throws `NotAcquired`.
    */
   async acquireAll(wants: readonly Want[], options: RemoteOptions = {}): Promise<HoldSet> {
     const named = wants.map((want) => ({
@@ -141,7 +141,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     try {
       for (const { want } of inOrder) {
         const left = options.waitMs === undefined ? undefined : options.waitMs - (clock.monotonic() - begun);
-        // Zero means not to wait at all; what is left of a wait that is over is 1.
+        // Zero would mean not to wait at all, so a wait that is over still leaves 1.
         const waitMs = options.waitMs === 0 ? 0 : left === undefined ? undefined : Math.max(1, left);
         holds.push(await this.#acquired(want, { ...options, holder, ...(waitMs !== undefined && { waitMs }) }));
       }
@@ -179,7 +179,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     return semaphore;
   }
 
-  /** Calls the handler for what happens from now on. Resolves once no event can be missed; rejects if no server answers. */
+  /** Calls the handler for every new event. Resolves once it can miss no event; rejects if no server answers. */
   on<Pattern extends EventPattern>(
     pattern: Pattern,
     handler: EventHandler<Pattern>,
@@ -195,7 +195,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     });
   }
 
-  /** What happens, as an async iterator that goes on by itself when its connection is lost. */
+  /** New events as an async iterator, which reconnects by itself when its connection is lost. */
   events<Pattern extends EventPattern = '*'>(
     pattern: Pattern | readonly Pattern[] = '*' as Pattern,
     options: RemoteEventOptions = {},
@@ -207,7 +207,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     return new RemoteEvents<Pattern>(this.#connected.requests, `/v1/events?${query.toString()}`, options);
   }
 
-  /** What happened, as far as the store remembers it, oldest first; no more than the last thousand. */
+  /** Past events that the store still remembers, oldest first; at most the last thousand. */
   async history(options: RemoteHistoryOptions = {}): Promise<RemoteHistory> {
     const { patterns = [], resources = [], since } = options;
     const query = new URLSearchParams([
@@ -216,7 +216,7 @@ export class RemoteSignalbox implements AsyncDisposable {
       ...(since === undefined ? [] : [['since', String(since)] as [string, string]]),
     ]);
     let events: readonly SignalboxEvent[] = [];
-    // The server looks through so many revisions for a page, so that a page may lack events which an earlier one has.
+    // The server looks through a limited number of revisions per page, so a page may be empty although an earlier one is not.
     for (;;) {
       query.set('limit', String(MOST_EVENTS - events.length));
       const page = await this.#look<HistoryPage>(`/v1/history?${query.toString()}`);
@@ -226,7 +226,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     }
   }
 
-  /** Whether a condition holds now. What it may look at depends on the role of the token. */
+  /** Whether a condition holds now. The role of the token decides what it may look at. */
   async check(condition: Condition, options: RemoteCheckOptions = {}): Promise<Verdict> {
     return (await this.#judged(condition, options)).verdict;
   }
@@ -244,7 +244,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     return this.#connected.requests.ask({ method: 'POST', path: '/v1/guards/check', body, signal, waitMs: 30_000 });
   }
 
-  /** Who holds what and who waits for whom, in the whole store at one revision; or one lock or semaphore. */
+  /** Shows who holds what and who waits for whom, in the whole store at one revision, or at one lock or semaphore. */
   async survey({ resource }: SurveyOptions = {}): Promise<Survey> {
     if (resource !== undefined) {
       const { kind, name } = resource;
@@ -273,7 +273,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     return this.#look('/healthz');
   }
 
-  /** Releases the holds of this program, and ends its waits and streams. */
+  /** Releases this program's holds, and ends its waits and streams. */
   async close(): Promise<void> {
     const { holds, requests } = this.#connected;
     await Promise.all([...holds.values()].map((hold) => hold.release().catch(() => undefined)));
@@ -291,7 +291,7 @@ export class RemoteSignalbox implements AsyncDisposable {
   }
 }
 
-/** Without the slash at its end; a token in it would end up in logs. */
+/** Removes a slash at the end, and refuses a token in the URL, which would end up in logs. */
 function serverAt(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const isHttp = parsed?.protocol === 'http:' || parsed?.protocol === 'https:';

@@ -1,4 +1,4 @@
-/** Events over HTTP: a stream that goes on where it was cut off, at any server, without a gap or a repeat. */
+/** Events over HTTP: a stream that resumes at any server where it was cut off, without a gap or a repeat. */
 import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
@@ -7,20 +7,20 @@ import type { Requests } from './requests.ts';
 
 /** Which events, and from where on. */
 export interface RemoteEventOptions {
-  /** Only of these, such as `lock/main`. */
+  /** Only events of these resources, such as `lock/main`. */
   readonly resources?: readonly string[];
-  /** After this revision of the store, or after the place of an earlier stream; from now on, if not given. */
+  /** Begins after this revision of the store, or after the place of an earlier stream; from now on if not given. */
   readonly since?: number | string;
   /** Ends the stream when it aborts. */
   readonly signal?: AbortSignal;
-  /** Called whenever a server begins to send: from then on no event is missed. */
+  /** Called whenever a server begins to send: from then on the stream misses no event. */
   readonly onOpen?: () => void;
 }
 
-/** The server says something every few seconds. */
+/** The server sends at least a comment every few seconds. */
 const SILENT_MS = 45_000;
 
-/** What happens in the store, in order. The event `resync` says that some were missed: read the state itself. */
+/** The events of the store, in order. The event `resync` says that some were missed: read the state. */
 export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIterable<EventOf<Pattern>> {
   readonly #requests: Requests;
   readonly #path: string;
@@ -28,7 +28,7 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
   #place: string | undefined;
   readonly #onOpen: () => void;
 
-  /** @internal `path`: of the stream, with what narrows it down. */
+  /** @internal `path` is that of the stream, with its filters. */
   constructor(requests: Requests, path: string, options: RemoteEventOptions) {
     const { since, signal, onOpen = (): void => undefined } = options;
     this.#requests = requests;
@@ -38,12 +38,15 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
     this.#signal = signal === undefined ? requests.closed.signal : AbortSignal.any([signal, requests.closed.signal]);
   }
 
-  /** The place after the event that was delivered last: give it to the next stream as `since`. Undefined before the first answer. */
+  /** The place after the last event that was delivered; pass it to the next stream as `since`. Undefined before the first answer. */
   get place(): string | undefined {
     return this.#place;
   }
 
-  /** The events, one by one. Leaving the loop ends the stream. Throws if no server answers at first: later it goes on by itself. */
+  /**
+   * Yields the events one by one. Leaving the loop ends the stream. Throws if no server answers at first; later it reconnects by
+   * itself.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<EventOf<Pattern>, void, undefined> {
     const over = this.#signal;
     const { clock, retryMs } = this.#requests;
@@ -80,7 +83,7 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
     return this.#requests.stream(this.#path, headers, signal);
   }
 
-  /** A connection that died without a word would be waited for until the end of time. */
+  /** Ends a silent connection: otherwise the reader would wait for ever on one that died without closing. */
   #watched(cut: AbortController): () => void {
     const { clock } = this.#requests;
     let timer = clock.timer(SILENT_MS, () => cut.abort());
@@ -98,7 +101,7 @@ interface Message {
   readonly data: string;
 }
 
-/** The messages of a `text/event-stream`; `heard` is called for everything that comes. */
+/** Parses the messages of a `text/event-stream`; calls `heard` for everything that arrives. */
 export async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();

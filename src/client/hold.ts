@@ -1,4 +1,4 @@
-/** Holds over HTTP, as users have them: each renews itself until it is released. */
+/** Holds over HTTP: each renews itself until its owner releases it. */
 import type { LockMode, Token } from '../core/index.ts';
 import type { ReleaseOutcome } from '../runtime/holds/hold.ts';
 import type { DetachedHold, HoldClaim } from '../runtime/holds/terms.ts';
@@ -10,7 +10,7 @@ import type { RemoteLock } from './lock.ts';
 import type { Requests } from './requests.ts';
 import type { RemoteResource } from './resource.ts';
 
-/** A grant, as the server answers it. */
+/** A grant in the server's answer. */
 export interface Grant extends Omit<DetachedHold, 'id'> {
   readonly mode?: LockMode;
   readonly weight?: number;
@@ -21,7 +21,7 @@ export interface Grant extends Omit<DetachedHold, 'id'> {
 export interface Given {
   readonly grant: Grant;
   readonly since: Instant;
-  /** Its holder had the resource already: an inner hold ends with the outer one. */
+  /** Whether its holder already had the resource: an inner hold ends with the outer one. */
   readonly isReentry: boolean;
 }
 
@@ -31,7 +31,7 @@ export abstract class RemoteHold implements AsyncDisposable {
   readonly resource: string;
   /** Who holds it. */
   readonly holder: string;
-  /** Its holder had the resource already: a re-entry ends with the outer hold. */
+  /** Whether its holder already had the resource: a re-entry ends with the outer hold. */
   readonly isReentry: boolean;
   /** @internal */
   protected readonly of: RemoteResource;
@@ -64,22 +64,22 @@ export abstract class RemoteHold implements AsyncDisposable {
     });
   }
 
-  /** Pass it to the protected resource, which can then refuse a smaller token: that of an earlier holder. */
+  /** Pass it to the protected resource, which can then refuse the smaller token of an earlier holder. */
   get token(): Token {
     return this.#token;
   }
 
-  /** Names this hold among all of this resource; an upgrade changes it. */
+  /** Identifies this hold among all holds of the resource; an upgrade changes it. */
   get id(): string {
     return `token:${this.#token}`;
   }
 
-  /** Names this hold to whatever renews or releases it. */
+  /** Identifies this hold in `renew` and `release`. */
   get claim(): HoldClaim {
     return { holder: this.holder, token: this.#token };
   }
 
-  /** Aborts with a `HoldLost` when the hold ends without a release. If others took it by force, at the next renewal. */
+  /** Aborts with a `HoldLost` when the hold ends without a release. If it was taken by force, it aborts at the next renewal. */
   get signal(): AbortSignal {
     return this.kept.signal;
   }
@@ -99,7 +99,7 @@ export abstract class RemoteHold implements AsyncDisposable {
     this.kept.check();
   }
 
-  /** Never throws because the hold was lost: that would hide the error of the work that was done under it. */
+  /** Releases it. Does not throw if the hold was lost, because that would hide the error of the work done under it. */
   release(): Promise<ReleaseOutcome> {
     this.#released ??= this.#release();
     return this.#released;
@@ -114,12 +114,12 @@ export abstract class RemoteHold implements AsyncDisposable {
     if (this.isReentry) return { kind: 'still-held' };
     let isUnsure = false;
     const { kind } = await this.of.releaseWith(this.claim, { onUnsure: () => (isUnsure = true) });
-    // A server that was killed before it kept its answer has released the hold: the repeat finds nothing.
+    // The repeat finds nothing if the server released the hold and was killed before it kept its answer.
     const isReleased = kind === 'released' || (isUnsure && isValid);
     return isReleased ? { kind: 'released' } : { kind: 'already-lost', why: 'expired' };
   }
 
-  /** What is shown when a hold is printed. */
+  /** The fields that a printed hold shows. */
   toJSON(): { resource: string; holder: string; token: Token; isValid: boolean } {
     const { resource, holder, token, isValid } = this;
     return { resource, holder, token, isValid };
@@ -153,7 +153,7 @@ export class RemoteLockHold extends RemoteHold {
     return this.#mode;
   }
 
-  /** From reader to writer, ahead of waiting writers. The token changes. Throws `NotAcquired` if it cannot be had. */
+  /** Turns a reader into the writer, ahead of waiting writers. The token changes. Throws `NotAcquired` if it does not get it. */
   async upgrade(options: WaitOptions = {}): Promise<this> {
     this.isChanging = true;
     try {
@@ -163,7 +163,7 @@ export class RemoteLockHold extends RemoteHold {
     }
   }
 
-  /** From writer to reader, without a release in between: waiting readers join. */
+  /** Turns the writer into a reader, without a release in between: waiting readers join. */
   async downgrade(): Promise<this> {
     return this.#changed(await this.#lock.downgrade(this.claim), 'shared');
   }
@@ -183,7 +183,7 @@ export class RemoteLockHold extends RemoteHold {
 export class RemoteSemaphoreHold extends RemoteHold {
   /** How many slots it has. */
   readonly weight: number;
-  /** The slot numbers, from 0, that no other hold has meanwhile: for ports, databases, worktrees. */
+  /** The slot numbers, from 0, that no other hold has at the same time: for ports, databases, worktrees. */
   readonly slots: readonly number[];
 
   /** @internal */

@@ -1,26 +1,26 @@
 /**
- * A hold or a claim that this program keeps: it renews its lease, and aborts its signal when it is lost.
+ * Keeps a hold or a claim: renews its lease, and aborts its signal when it is lost.
  *
  *     granted ── renewed after a third of its time ── … ── ended by its owner
  *        └── nine tenths of its time without a renewal, or the server says that it is gone ── lost
  *
- * The time counts from before the request was sent: the store cannot have counted from an earlier moment.
+ * Counts the time from before the request was sent, because the store cannot have begun earlier.
  */
 import type { LossReason } from '../core/index.ts';
 import { HoldLost } from '../runtime/refusal.ts';
 import { type Clock, type Instant, instant, sinceMs, type Timer } from './clock.ts';
 import type { Requests } from './requests.ts';
 
-/** What a renewal found. */
+/** The result of a renewal. */
 export type Renewal = { readonly ttlMs: number } | { readonly why: LossReason };
 
 export interface KeptTerms {
   readonly resource: string;
   readonly ttlMs: number;
   readonly maxHoldMs?: number | undefined;
-  /** Before the request that got it was sent. */
+  /** The moment before the request that got it was sent. */
   readonly since: Instant;
-  /** Asks the server; throws if it cannot be reached within `retryMs`. */
+  /** Asks the server to renew; throws if it cannot be reached within `retryMs`. */
   readonly renew: (retryMs: number) => Promise<Renewal>;
 }
 
@@ -67,7 +67,7 @@ export class Kept {
     if (!this.isValid) throw this.#lost ?? new HoldLost(this.#terms.resource, { why: 'released-elsewhere' });
   }
 
-  /** Its owner ends it: it is not renewed any more, and what happens now is no loss. */
+  /** Called when its owner ends it: stops renewing, and reports no loss from now on. */
   end(): void {
     this.#isOver = true;
     this.#all.delete(this);

@@ -18,12 +18,12 @@ export interface RemoteLockOptions extends RemoteOptions {
   readonly mode?: LockMode;
 }
 
-/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
+/** The answer of `tryAcquire`: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
 export type RemoteLockAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteLockHold }
   | Extract<LockAttempt, { readonly ok: false }>;
 
-/** A hold of a lock that only `renew` keeps. */
+/** A hold of a lock that only `renew` keeps alive. */
 export interface DetachedLockHold extends DetachedHold {
   /** Whether it is held alone, or together with other readers. */
   readonly mode: LockMode;
@@ -39,7 +39,7 @@ export class RemoteLock extends RemoteResource<DetachedLockHold> {
     super(connected, 'lock', name);
   }
 
-  /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
+  /** Waits for the lock. Throws `NotAcquired` if it does not get it. */
   async acquire(options: RemoteLockOptions = {}): Promise<RemoteLockHold> {
     return this.keep(new RemoteLockHold(this.connected.requests, this, await this.waited(options, true)));
   }
@@ -61,7 +61,10 @@ export class RemoteLock extends RemoteResource<DetachedLockHold> {
     return runUnder(await this.acquire(options), work);
   }
 
-  /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
+  /**
+   * Acquires a hold that only `renew` keeps alive, for programs that do not stay connected. Its token is all that `renew` and
+   * `release` need.
+   */
   async acquireDetached(options: RemoteLockOptions & { readonly holder: string }): Promise<DetachedLockHold> {
     const holder = holderIn(this.connected, options.holder);
     const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
@@ -116,7 +119,7 @@ export class RemoteLock extends RemoteResource<DetachedLockHold> {
     }
   }
 
-  /** Who holds it, since when and why, who waits for it, and which rules bind them. */
+  /** Shows who holds it, since when and why, who waits for it, and which rules bind them. */
   async inspect(): Promise<SurveyedLock & SettingsView & { readonly isFree: boolean }> {
     const shown = await this.ask<LockJson>({ method: 'GET' });
     const lock = lockFrom(shown);

@@ -1,17 +1,17 @@
-/** `signalbox/client` in Node: the same as in a browser, and it finds the token by itself, as the command line does. */
+/** `signalbox/client` in Node: the same as in a browser, except that it finds the token by itself, as the command line does. */
 import { connect as connectWith, type ConnectOptions, Failure, type RemoteSignalbox } from './index.ts';
 import { addressesOf } from '../runtime/location/loopback.ts';
 
 export * from './index.ts';
 
-/** The store behind a server. Asks nothing yet: the first call does. Several servers of one store are tried in turn. */
+/** Connects to the store behind a server. The first call sends the first request. Tries several servers of one store in turn. */
 export function connect(url: string | readonly string[], options: ConnectOptions = {}): RemoteSignalbox {
   if (options.token !== undefined) return connectWith(url, options);
   const urls = addressesOf(url, process.env);
   return connectWith(urls, { ...options, token: ownToken(urls) });
 }
 
-/** What finds it is loaded when it is first asked for: a program that names its token needs none of it. */
+/** Loads the code that finds the token on first use; a program that names its token never needs it. */
 function ownToken(urls: readonly string[]): (server: string) => Promise<string> {
   let found: string | ((server: string) => string) | undefined;
   return async (server) => {
@@ -20,7 +20,7 @@ function ownToken(urls: readonly string[]): (server: string) => Promise<string> 
       found ??= serverToken(urls, process.env);
       return typeof found === 'string' ? found : found(server);
     } catch (error) {
-      // What browsers import is a file by itself, with a `Failure` of its own: its callers and it know no other.
+      // The file for browsers is bundled with its own `Failure` class, and its callers know only that class.
       const { code, message } = error as Failure;
       throw new Failure(code, message, { cause: error });
     }

@@ -7,7 +7,7 @@ import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
 import { refusedWith } from './problem.ts';
 import { type Requests, segment } from './requests.ts';
 
-/** What is said of a pipeline that was to be resumed or cancelled. */
+/** The answer to resuming or cancelling a pipeline. */
 export interface PipelineAnswer {
   /** The id of the pipeline. */
   readonly pipeline: string;
@@ -17,7 +17,7 @@ export interface PipelineAnswer {
   readonly by: string;
 }
 
-/** The pipelines of a store, at a server. They are started where their commands run. */
+/** The pipelines of a store, at a server. You start one on the machine where its commands run. */
 export class RemotePipelines {
   readonly #requests: Requests;
 
@@ -26,7 +26,7 @@ export class RemotePipelines {
     this.#requests = requests;
   }
 
-  /** In the order in which they were started. */
+  /** All pipelines, in the order in which they were started. */
   async list(options: { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
     const query = { state: options.state };
     const { pipelines } = await this.#requests.ask<{ pipelines: readonly PipelineJson[] }>({
@@ -43,12 +43,12 @@ export class RemotePipelines {
     return pipelineFrom(pipeline as PipelineJson);
   }
 
-  /** What its commands printed. */
+  /** The output of its commands. */
   async logs(id: string): Promise<readonly PhaseLog[]> {
     return (await this.#shown(id))?.logs ?? [];
   }
 
-  /** The server drives it from now on, if it runs commands; for administrators. */
+  /** Lets the server drive it from now on, if that server runs commands; for administrators. */
   resume(
     id: string,
     options: {

@@ -1,4 +1,4 @@
-/** What a server refuses, as the errors of the library. */
+/** Turns the refusals of a server into the errors of the library. */
 import { Failure, type FailureCode } from '../failure.ts';
 import { NotAcquired, type Refusal } from '../runtime/refusal.ts';
 
@@ -10,7 +10,7 @@ export interface ProblemDetails {
   readonly code: string;
   /** What was wrong and what to do, for people. */
   readonly detail: string;
-  /** What else the server says of it, such as `role` and `needed`. */
+  /** Further fields of the answer, such as `role` and `needed`. */
   readonly [field: string]: unknown;
 }
 
@@ -37,7 +37,7 @@ const FAILURES: readonly string[] = [
   'invalid',
 ] satisfies readonly FailureCode[];
 
-/** By status, where the code is none of the library's. */
+/** The code by HTTP status, for answers whose code the library does not know. */
 const BY_STATUS: Readonly<Record<number, FailureCode>> = {
   401: 'forbidden',
   403: 'forbidden',
@@ -50,7 +50,7 @@ const BY_STATUS: Readonly<Record<number, FailureCode>> = {
   504: 'outcome-unknown',
 };
 
-/** The error that a caller of the library would get. */
+/** The error that the library would throw for this problem. */
 export function errorOf(problem: ProblemDetails): Failure {
   const { code, status, resource, refusal } = problem;
   if (typeof resource === 'string' && typeof refusal === 'object' && refusal !== null) {
@@ -60,7 +60,7 @@ export function errorOf(problem: ProblemDetails): Failure {
   return new ServerRefusal(known ?? BY_STATUS[status] ?? 'invalid', problem);
 }
 
-/** The problem among these codes with which the server refused; others are thrown. */
+/** Returns the problem if its code is one of these; throws any other error. */
 export function refusedWith(error: unknown, ...codes: readonly string[]): ProblemDetails {
   if (error instanceof ServerRefusal && codes.includes(error.problem.code)) return error.problem;
   throw error;

@@ -1,5 +1,5 @@
 /**
- * The one way to ask a server. A request whose answer got lost is sent again, at the next server if there are several:
+ * The only way to send a request. If the answer is lost, it sends the request again, to the next server if there are several:
  *
  *     nothing was done (503, 429, no connection) ──▶ again
  *     perhaps it was done (the connection broke)  ──▶ again, with the same Idempotency-Key: it is carried out once
@@ -13,21 +13,21 @@ import { errorOf, type ProblemDetails } from './problem.ts';
 /** How to reach a server. */
 export interface ConnectOptions {
   /**
-   * The token, or what gives it for the server that is about to be asked: called before each request, so that a token can be
-   * replaced. If it throws a `Failure` with the code `unavailable` or `forbidden`, nothing is sent to that server, and the next
-   * one is tried; `unavailable` is tried again a little later. In Node it may be left out: then it comes from
+   * The token, or a function that returns the token for a server: it is called before each request, so that you can replace a
+   * token. If it throws a `Failure` with the code `unavailable` or `forbidden`, the client sends nothing to that server and tries
+   * the next one; after `unavailable` it tries again a little later. In Node you may leave it out: then the token comes from
    * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE` or, for a server on loopback, from the file of the local token.
    */
   readonly token?: string | ((server: string) => string | Promise<string>);
-  /** The name of the holder for everything that names none itself. */
+  /** The holder's name for every call that names no holder itself. */
   readonly holder?: string;
-  /** How long holds and claims that renew themselves last should this program die: 30 s, if not given. */
+  /** How long holds and claims that renew themselves last if this program dies; 30 s if not given. */
   readonly ttlMs?: number;
-  /** How long to repeat a request that got no answer: 30 s, if not given. */
+  /** How long to repeat a request that got no answer; 30 s if not given. */
   readonly retryMs?: number;
-  /** In place of the `fetch` of this runtime. */
+  /** Replaces the `fetch` of this runtime. */
   readonly fetch?: typeof fetch;
-  /** Where all time comes from, for tests. */
+  /** The clock, for tests. */
   readonly clock?: Clock;
 }
 
@@ -36,12 +36,12 @@ export interface Ask {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: object;
-  /** It changes something, and doing it twice would do harm: it carries an Idempotency-Key. */
+  /** Repeating it would do harm, so it carries an Idempotency-Key. */
   readonly isKeyed?: true;
   /** How long the server may take before it answers. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** How long to repeat it, if not for the usual time. */
+  /** How long to repeat it, if it differs from the usual time. */
   readonly retryMs?: number;
   /** Called when an attempt gets no answer although the server may have carried it out. */
   readonly onUnsure?: () => void;
@@ -50,12 +50,12 @@ export interface Ask {
 export interface Answered {
   readonly status: number;
   readonly body: unknown;
-  /** It was sent more than once: what it says may be about its own first attempt. */
+  /** The request was sent more than once, so the answer may describe its own first attempt. */
   readonly isRepeat: boolean;
 }
 
 const RETRY_MS = 30_000;
-/** For an answer on top of the time that the server was asked to wait. */
+/** How long an answer may take on top of the time that the server was asked to wait. */
 const ANSWER_MS = 20_000;
 
 export class Requests {
@@ -65,7 +65,7 @@ export class Requests {
   readonly #fetch: typeof fetch;
   /** Aborts when the connection is closed. */
   readonly closed = new AbortController();
-  /** What is renewed, until it is ended or the connection is closed. */
+  /** The holds and claims to renew until they end or the connection is closed. */
   readonly kept = new Set<{ end(): void }>();
   #current = 0;
 
@@ -76,7 +76,7 @@ export class Requests {
     this.clock = clock;
   }
 
-  /** What the server answers; its refusals are thrown as the errors of the library. */
+  /** Returns the server's answer; throws its refusals as the errors of the library. */
   async ask<T>(ask: Ask): Promise<T> {
     return (await this.send(ask)).body as T;
   }
@@ -101,12 +101,12 @@ export class Requests {
     }
   }
 
-  /** How long to repeat a request that names no time of its own. */
+  /** How long to repeat a request that sets no time of its own. */
   get retryMs(): number {
     return this.#options.retryMs ?? RETRY_MS;
   }
 
-  /** Opens a stream at the present server; a caller that loses it opens another. */
+  /** Opens a stream at the current server; a caller that loses it opens another. */
   async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
     const { server, token } = await this.#permitted();
     const response = await this.#fetch(urlAt(server, { path }), {
@@ -119,7 +119,7 @@ export class Requests {
     throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
   }
 
-  /** The present server did not answer: the next one is as good, because all serve the same store. */
+  /** Moves on to the next server, which is as good because all serve the same store. */
   nextServer(): void {
     this.#current = (this.#current + 1) % this.#servers.length;
   }
@@ -150,7 +150,7 @@ export class Requests {
     try {
       permitted = await this.#permitted();
     } catch (error) {
-      // Whatever gives the token may know that the server is away.
+      // The function that returns the token may know that the server is away.
       if (Failure.is(error, 'unavailable')) return { error, wasSent: false };
       throw error;
     }
@@ -179,7 +179,9 @@ export class Requests {
     }
   }
 
-  /** The first server from the present one on that there is a token for, with that token, which is for no other server. */
+  /**
+   * The first server, from the current one on, for which there is a token, with that token, which is meant for no other server.
+   */
   async #permitted(): Promise<{ readonly server: string; readonly token: string }> {
     const { token = '' } = this.#options;
     const first = this.#current;
@@ -196,7 +198,7 @@ export class Requests {
         refusals.push(error);
       }
     }
-    // A server that is only away may come back, although another user listens in the place of another one.
+    // A server that is merely away may come back, even if a stranger listens at the address of another one.
     const away = refusals.find(({ code }) => code === 'unavailable');
     const told = [...new Set(refusals.map(({ message }) => message))].join('\n');
     throw new Failure(away === undefined ? 'forbidden' : 'unavailable', told, { cause: away ?? refusals[0] });
@@ -207,18 +209,21 @@ export class Requests {
     signal?.throwIfAborted();
   }
 
-  /** A look changes nothing, and a refused connection carried nothing there. */
+  /**
+   * The failure for a lost answer. It is certain that nothing was done if the request only reads, or the server refused the
+   * connection.
+   */
   #lost({ method }: Pick<Ask, 'method'>, cause: unknown, wasSent = true): Failure {
     const where = this.#servers.join(', ');
     const { message, cause: below } = cause as Error;
     const said = below instanceof Error && below.message !== '' ? below.message : message;
-    // The words of OpenSSL, which has a code for each way in which a chain of certificates may end nowhere.
+    // Matches OpenSSL's words, because it has a separate code for each way a certificate chain can be incomplete.
     const how = /self-signed|certificate/i.test(said)
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
     const why = said + how;
     const isCertain = method === 'GET' || !wasSent || wasRefused(cause);
-    const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
+    const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
 }
@@ -233,7 +238,7 @@ function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>
 
 function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {
   if (code === 'key-in-use') return true;
-  // With a key the repeat hears the same 504, or, where that is harmless, is carried out once more: the caller decides.
+  // The caller decides: with a key, a repeat gets the same 504, or the server carries it out once more where that is harmless.
   return status === 429 || status === 503 || (status === 504 && !isKeyed);
 }
 
@@ -247,9 +252,9 @@ async function bodyOf(response: Response): Promise<unknown> {
   try {
     return text === '' ? {} : (JSON.parse(text) as unknown);
   } catch (error) {
-    // A proxy in between, or something else than a signalbox.
+    // The answer came from a proxy, or from a server that is no signalbox.
     if (!response.ok) return { detail: text.slice(0, 200) };
-    throw new Failure('unavailable', `${response.url}: this is no signalbox server: its answer is not JSON`, {
+    throw new Failure('unavailable', `${response.url}: this is not a signalbox server: its answer is not JSON`, {
       cause: error,
     });
   }
@@ -265,15 +270,14 @@ function problemIn({ status, body }: { readonly status: number; readonly body: u
   };
 }
 
-/** Not `crypto.randomUUID`, which browsers have only on HTTPS. */
+/** Avoids `crypto.randomUUID`, which browsers have only on HTTPS. */
 export function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** One part of a path. */
+/** Encodes one segment of a path. */
 export function segment(name: string): string {
-  // They would become another path, however they are encoded.
-  if (name === '.' || name === '..')
-    throw new Failure('invalid', `${name} is a name that no URL can have; use another`);
+  // URL parsers would resolve them into another path, however they are encoded.
+  if (name === '.' || name === '..') throw new Failure('invalid', `${name} cannot be part of a URL; use another name`);
   return encodeURIComponent(name);
 }

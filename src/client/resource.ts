@@ -1,4 +1,4 @@
-/** What locks and semaphores have in common over HTTP: asking, waiting by ticket, and what is done by token. */
+/** The methods that locks and semaphores share over HTTP: asking, waiting by ticket, and acting on a hold by its token. */
 import type { Settings, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
@@ -20,17 +20,20 @@ import { type Ask, newKey, type Requests, segment } from './requests.ts';
 
 /** How to ask for a lock or for slots over HTTP. */
 export interface RemoteOptions extends RequestOptions, WaitOptions {
-  /** Without a renewal for this long, the hold ends: 30 s for a hold that renews itself, else 60 s. */
+  /** The hold ends if it is not renewed for this long: 30 s for a hold that renews itself, else 60 s. */
   readonly ttlMs?: number;
-  /** Nobody asks for it for this long: it leaves the queue. 60 s, or `ttlMs`, if that is shorter; no more than that. */
+  /**
+   * A request leaves the queue if nobody asks for its ticket for this long: 60 s or `ttlMs`, whichever is shorter, and never
+   * more.
+   */
   readonly ticketMs?: number;
 }
 
-/** What all objects of one connection share. */
+/** State that all objects of one connection share. */
 export interface Connected {
   readonly requests: Requests;
   readonly holder: string | undefined;
-  /** How long a hold or a claim lasts that this program renews, should the program die. */
+  /** How long a hold or a claim that this program renews lasts if the program dies. */
   readonly ttlMs: number;
   /** The holds of this program, by their resource, holder and token. */
   readonly holds: Map<string, RemoteHold>;
@@ -47,7 +50,7 @@ interface WaitingAnswer {
 const LONGEST_WAIT_MS = 30_000;
 const REENTRIES: readonly string[] = ['extended', 'already-held', 'increased'];
 
-/** A lock or a semaphore by its name, at a server. `Detached`: a hold of it that only `renew` keeps. */
+/** A lock or a semaphore by its name, at a server. `Detached` is a hold of it that only `renew` keeps alive. */
 export abstract class RemoteResource<Detached extends DetachedHold = DetachedHold> {
   /** Its name, such as `main-branch`. */
   readonly name: string;
@@ -76,8 +79,8 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   }
 
   /**
-   * Releases a hold; a token of an earlier grant changes nothing. Without a token, it releases the only hold that the holder
-   * has, and answers `ambiguous` if it has several.
+   * Releases a hold; a token of an earlier grant changes nothing. Without a token, it releases the holder's only hold, and
+   * answers `ambiguous` if there are several.
    */
   release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
     return this.releaseWith(claim);
@@ -106,7 +109,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     }
   }
 
-  /** Sets rules that bind every holder from its next grant on, for administrators. What is left out stays as it is. */
+  /** Sets rules that bind every holder from its next grant on, for administrators. Fields left out stay as they are. */
   async configure(settings: Settings): Promise<void> {
     await this.ask({ method: 'PUT', body: settings }, 'settings');
   }
@@ -123,8 +126,8 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   }
 
   /**
-   * Asks for a hold that only `renew` keeps, without waiting: answers the hold, or a ticket that keeps the place in the queue
-   * while the caller is away. Ask for it with `collect`, within `ticketMs`.
+   * Asks for a hold that only `renew` keeps alive, without waiting: answers the hold, or a ticket that keeps the place in the
+   * queue while the caller is away. Call `collect` with the ticket within `ticketMs`.
    */
   async askDetached(options: RemoteOptions & { readonly holder: string }): Promise<TicketAnswer<Detached>> {
     const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ...asked } = options;
@@ -142,7 +145,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     for (;;) {
       const leftMs = Math.max(0, waitMs - sinceMs(clock, begun));
       const answer = await this.#goneOn({ holder, ticket }, leftMs, signal).catch((error: unknown) => {
-        // The request keeps its place: its caller may go on with the ticket, or withdraw it.
+        // The request keeps its place: the caller may go on with the ticket, or withdraw it.
         if (signal?.aborted !== true || error !== signal.reason) throw error;
         return { outcome: 'waiting', ticket, position: null, holders: [] } as const;
       });
@@ -152,7 +155,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     }
   }
 
-  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
+  /** Takes a request that has a ticket out of the queue, and releases its hold if it was granted. */
   async withdraw({ ticket, holder }: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
     try {
       await this.post('withdraw', { holder, ticket }, { isKeyed: true });
@@ -163,7 +166,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     }
   }
 
-  /** @internal What every request for it says. */
+  /** @internal The fields of every request for it. */
   protected abstract get terms(): object;
 
   /** @internal */
@@ -178,7 +181,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
     const isKnown = this.connected.holds.has(this.#known({ holder, token: grant.token }));
-    // A repeat finds what its first attempt got.
+    // A repeat finds the hold that its first attempt got.
     return { grant, since, isReentry: REENTRIES.includes(grant.outcome) && (isKnown || !isRepeat) };
   }
 
@@ -205,7 +208,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;
       const collected = await this.#collected(answer, holder, begun, options);
-      // Nobody asked for longer than the time of the hold, because no server could be reached: the place is gone.
+      // No server could be reached for longer than the time of the hold, so the place in the queue is gone.
       if (collected !== undefined) return collected;
     }
   }
@@ -228,13 +231,13 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
         ({ holders } = answer);
       }
     } catch (error) {
-      // The next in line moves up at once, and a grant that was on its way goes back.
+      // Withdraws, so that the next in line moves up at once and a grant that is under way is released.
       await this.#withdrawn(holder, ticket);
       throw abortedOr(error, this.resource, signal);
     }
   }
 
-  /** One request with a ticket, which is asked again until there is an answer; undefined if the ticket is gone. */
+  /** Sends a ticket until there is an answer; undefined if the ticket is gone. */
   async #goneOn(
     claim: TicketClaim,
     leftMs: number,
@@ -256,7 +259,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     await this.post('withdraw', { holder, ticket }, { retryMs: 0 }).catch(() => undefined);
   }
 
-  /** The caller has gone: nobody would know of the hold. */
+  /** Releases a hold that its caller gave up waiting for; nobody else knows of it. */
   async #givenBack(late: Given | WaitingAnswer, holder: string): Promise<void> {
     if (!('grant' in late)) return this.#withdrawn(holder, late.ticket);
     if (!late.isReentry) await this.release({ holder, token: late.grant.token });

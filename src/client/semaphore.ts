@@ -24,16 +24,16 @@ export interface RemoteSemaphoreOptions extends RemoteOptions {
   readonly weight?: number;
 }
 
-/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
+/** The answer of `tryAcquire`: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
 export type RemoteSemaphoreAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteSemaphoreHold }
   | Extract<SemaphoreAttempt, { readonly ok: false }>;
 
-/** Slots that only `renew` keeps. */
+/** A hold of slots that only `renew` keeps alive. */
 export interface DetachedSemaphoreHold extends DetachedHold {
   /** How many slots it has. */
   readonly weight: number;
-  /** The slot numbers, from 0, that no other hold has meanwhile. */
+  /** The slot numbers, from 0, that no other hold has at the same time. */
   readonly slots: readonly number[];
 }
 
@@ -48,7 +48,7 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
     this.capacity = capacity;
   }
 
-  /** Waits for slots. Throws `NotAcquired` if they cannot be had. */
+  /** Waits for slots. Throws `NotAcquired` if it gets none. */
   async acquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreHold> {
     const given = await this.waited(options, true);
     return this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
@@ -71,18 +71,21 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
     return runUnder(await this.acquire(options), work);
   }
 
-  /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
+  /**
+   * Acquires a hold that only `renew` keeps alive, for programs that do not stay connected. Its token is all that `renew` and
+   * `release` need.
+   */
   async acquireDetached(options: RemoteSemaphoreOptions & { readonly holder: string }): Promise<DetachedSemaphoreHold> {
     const holder = holderIn(this.connected, options.holder);
     const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
     return this.detached(grant);
   }
 
-  /** Changes the number of slots, for administrators; fewer than are in use take effect as holders release. */
+  /** Changes the number of slots, for administrators; a number below the slots in use takes effect as holders release. */
   async resize(capacity: number, { from }: Pick<Resizing, 'from'> = {}): Promise<ResizeResult> {
     try {
       const body = { capacity, ...(from !== undefined && { fromCapacity: from }) };
-      // Once it is done, the capacity is not the one that was seen.
+      // A repeat would find a capacity that differs from the one its caller saw.
       await this.ask({ method: 'PUT', body, ...(from !== undefined && { isKeyed: true }) }, 'settings');
       return { kind: 'resized', capacity };
     } catch (error) {
@@ -91,13 +94,13 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
     }
   }
 
-  /** Grants nothing new until `undrain`, for administrators: requests wait, and holders keep what they have. */
+  /** Grants nothing new until `undrain`, for administrators: requests wait, and holders keep their slots. */
   async drain(by: Draining): Promise<DrainResult> {
     const { outcome, drained } = await this.post<Drained>('drain', by, { isKeyed: true });
     return { kind: outcome as DrainResult['kind'], drain: drainFrom(drained) };
   }
 
-  /** Grants again, to those who wait first. With a `revision`, only if that is still the drain that you saw. */
+  /** Grants again, waiting requests first. With a `revision`, only if it is still the drain that you saw. */
   async undrain(by: Undraining): Promise<UndrainResult> {
     try {
       const { drained } = await this.post<Drained>('undrain', by, { isKeyed: true });

@@ -18,17 +18,17 @@ import { type ProblemDetails, refusedWith } from './problem.ts';
 import { newKey, segment } from './requests.ts';
 import { type Connected, holderIn } from './resource.ts';
 
-/** Who claims, over HTTP. */
+/** The worker that claims, over HTTP. */
 export interface RemoteClaimOptions extends TaskWaitOptions {
-  /** The name of the worker. Without it, every claim has a holder name of its own. */
+  /** The name of the worker. Without it, every claim gets its own holder name. */
   readonly holder?: string;
-  /** What the worker can do. It may claim a task that asks for no other capability. */
+  /** What the worker can do. It may claim a task if it has every capability that the task asks for. */
   readonly capabilities?: readonly string[];
   /** The task is pending again if the claim is not renewed for this long: 30 s for a claim that renews itself, else 60 s. */
   readonly ttlMs?: number;
 }
 
-/** What `tryClaim` and `tryClaimNext` answer: `ok` says whether there is a claim, `kind` why there is none. */
+/** The answer of `tryClaim` and `tryClaimNext`: `ok` says whether there is a claim, `kind` why there is none. */
 export type RemoteClaimAttempt<Data = Json, Result = Json> =
   | { readonly ok: true; readonly kind: 'claimed'; readonly claim: RemoteClaim<Data, Result> }
   | { readonly ok: false; readonly kind: 'missing' | 'taken' | 'finished' | 'blocked' | 'unfit' | 'none' };
@@ -37,7 +37,7 @@ interface Answer extends Omit<DetachedClaim, 'id'> {
   readonly task: string;
 }
 
-/** How long one request waits; a wait that was given up may last this long at the server. */
+/** How long one request waits. A wait that its caller gave up may last this long at the server. */
 const LONGEST_WAIT_MS = 10_000;
 
 /** The tasks of a store, at a server. */
@@ -49,7 +49,7 @@ export class RemoteTasks {
     this.#connected = connected;
   }
 
-  /** Publishes a task and tells all who wait for one. `data` is any JSON. */
+  /** Publishes a task and wakes the workers that wait for one. `data` is any JSON. */
   async publish(id: string, data: unknown, options: PublishOptions = {}): Promise<PublishOutcome> {
     const body = { id, data, ...options };
     try {
@@ -60,7 +60,7 @@ export class RemoteTasks {
     }
   }
 
-  /** Claims this task, or answers at once why not. Of any number of claimers exactly one gets it. */
+  /** Claims this task, or answers at once why not. However many workers claim it, exactly one gets it. */
   tryClaim<Data = Json, Result = Json>(
     id: string,
     options: RemoteClaimOptions = {},
@@ -68,7 +68,9 @@ export class RemoteTasks {
     return attempted(this.claim<Data, Result>(id, { ...options, waitMs: 0 }));
   }
 
-  /** Waits until the task can be claimed. Throws `NotAcquired` if it cannot: it is done, it does not exist, time is over. */
+  /**
+   * Waits until it can claim the task. Throws `NotAcquired` if it never can: the task is done or does not exist, or time is over.
+   */
   async claim<Data = Json, Result = Json>(
     id: string,
     options: RemoteClaimOptions = {},
@@ -88,12 +90,15 @@ export class RemoteTasks {
     return this.#kept(await this.#claimed(undefined, options));
   }
 
-  /** A claim that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
+  /**
+   * Makes a claim that only `renew` keeps alive, for programs that do not stay connected. Its token is all that `renew` and
+   * `complete` need.
+   */
   async claimDetached(id: string, options: RemoteClaimOptions): Promise<DetachedClaim> {
     return this.#detached(id, options);
   }
 
-  /** Waits until there is a task that fits, and claims it in the same way. */
+  /** Waits until there is a task that fits, and claims it like `claimDetached`. */
   async claimNextDetached(options: RemoteClaimOptions): Promise<DetachedClaim> {
     return this.#detached(undefined, options);
   }
@@ -119,17 +124,17 @@ export class RemoteTasks {
     }
   }
 
-  /** Releases a claim that is named by its token, its holder, or both. Changes nothing if that is not the owner. */
+  /** Releases a claim, named by its token, its holder, or both. Changes nothing if they do not name the owner. */
   release(id: string, claim: ClaimName): Promise<TaskReleaseOutcome> {
     return this.#ended(id, 'release', claim);
   }
 
-  /** Completes the task of a claim that is named by its token, its holder, or both: no worker can claim it again. */
+  /** Completes the task of a claim, named by its token, its holder, or both: no worker can claim it again. */
   complete(id: string, claim: ClaimName, result?: unknown): Promise<CompleteOutcome> {
     return this.#ended(id, 'complete', { ...claim, result });
   }
 
-  /** Reports failure of a claim: the task is pending again while it has retries left, else failed. */
+  /** Reports that a claim failed: the task is pending again while it has retries left, else failed. */
   fail(id: string, claim: ClaimName, reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
     return this.#ended(id, 'fail', { ...claim, ...options, reason });
   }
@@ -150,7 +155,7 @@ export class RemoteTasks {
     return this.#put<RequeueOutcome>(id, this.#post(id, 'retry', options));
   }
 
-  /** Makes any task pending again that no worker has, a complete one too. */
+  /** Makes a task pending again that no worker has, even a complete one. */
   requeue(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
     return this.#put<RequeueOutcome>(id, this.#post(id, 'requeue', options));
   }
@@ -176,7 +181,7 @@ export class RemoteTasks {
     return (await this.show(id))?.status;
   }
 
-  /** All tasks, in the order of publication. With `limit` or `after`, a page of them, in the order of their ids. */
+  /** All tasks in the order of publication; with `limit` or `after`, one page in the order of their ids. */
   async list(options: ListOptions = {}): Promise<readonly TaskView[]> {
     const ask = { method: 'GET', path: '/v1/tasks', query: { ...options } } as const;
     const { tasks } = await this.#connected.requests.ask<{ tasks: readonly TaskJson[] }>(ask);
@@ -256,7 +261,7 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
   readonly id: string;
   /** `task/42`. */
   readonly resource: string;
-  /** The token of the claim: larger for every later one of this task. */
+  /** The token of the claim; each later claim of this task has a larger one. */
   readonly token: Token;
   /** The name of the worker. */
   readonly holder: string;
@@ -287,17 +292,20 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
     });
   }
 
-  /** Names this claim among all of the task. */
+  /** Identifies this claim among all claims of the task. */
   get claimId(): string {
     return `token:${this.token}`;
   }
 
-  /** Aborts with a `HoldLost` if the claim ends without its worker ending it. If others took it by force, at the next renewal. */
+  /**
+   * Aborts with a `HoldLost` if the claim ends and its worker did not end it. If it was taken by force, it aborts at the next
+   * renewal.
+   */
   get signal(): AbortSignal {
     return this.#kept.signal;
   }
 
-  /** Whether the task is still ours, by the clock at the moment of the call. */
+  /** Whether this worker still has the task, by the clock at the moment of the call. */
   get isValid(): boolean {
     return this.#kept.isValid;
   }
@@ -307,12 +315,12 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
     return this.#kept.lost;
   }
 
-  /** Throws `HoldLost` if the task is not ours any more. Call it before a step that cannot be undone. */
+  /** Throws `HoldLost` if this worker has lost the task. Call it before a step that cannot be undone. */
   check(): void {
     this.#kept.check();
   }
 
-  /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if it is not ours any more. */
+  /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if this worker has lost it. */
   complete(result?: Result): Promise<CompleteOutcome> {
     return this.#end(() => this.#tasks.complete(this.id, this.#name, result));
   }
@@ -322,12 +330,12 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
     return this.#end(() => this.#tasks.fail(this.id, this.#name, reason, options));
   }
 
-  /** Gives the task back for another worker; this counts as no attempt. */
+  /** Gives the task back for another worker; this does not count as an attempt. */
   release(): Promise<TaskReleaseOutcome> {
     return this.#end(() => this.#tasks.release(this.id, this.#name));
   }
 
-  /** What is shown when a claim is printed. */
+  /** The fields that a printed claim shows. */
   toJSON(): { task: string; holder: string; token: Token; isValid: boolean } {
     const { id: task, holder, token, isValid } = this;
     return { task, holder, token, isValid };
@@ -342,7 +350,7 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
     return { holder: this.holder, token: this.token };
   }
 
-  /** It is renewed until the end is known: the answer may be long in coming. */
+  /** Renews the claim until the answer arrives, which may take long. */
   #end<T extends EndOutcome>(end: () => Promise<T>): Promise<T> {
     this.#ended ??= end().finally(() => this.#kept.end());
     return this.#ended as Promise<T>;
@@ -360,7 +368,10 @@ async function attempted<Data, Result>(
   }
 }
 
-/** `outcome` is the kind; the status of a task has another name there, where `status` is that of the answer. */
+/**
+ * Renames the fields of an answer: `outcome` is the kind, and the task's status has its own name, because `status` is that of the
+ * HTTP answer.
+ */
 function outcomeIn<T>(answer: Readonly<Record<string, unknown>>): T {
   const { outcome, task: _task, taskStatus, ...rest } = answer;
   const {

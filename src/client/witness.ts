@@ -1,4 +1,4 @@
-/** The witness over HTTP: read the record, follow it, have it verified and sealed. */
+/** The witness over HTTP: reads and follows the record, and has the server verify and seal it. */
 import type { Checkpoint, InclusionProof, Verification, WitnessEntry } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WitnessWarnings } from '../core/troubles.ts';
@@ -23,18 +23,18 @@ export class RemoteWitness {
     this.#requests = requests;
   }
 
-  /** Whether changes of this store are entered. */
+  /** Whether the witness of this store is on. */
   async isOn(): Promise<boolean> {
     return (await this.#get<{ isOn: boolean }>('/v1/witness')).isOn;
   }
 
-  /** What maintenance has warned of: a record that fills, chains that are damaged. */
+  /** The warnings of maintenance: a record that fills up, damaged chains. */
   async warnings(): Promise<WitnessWarnings> {
     const { warnings } = await this.#get<{ warnings?: WitnessWarnings }>('/v1/witness');
     return warnings ?? { isFilling: false, damaged: [] };
   }
 
-  /** The entries that fit, chain by chain, each chain in order. Throws `compacted` if some were trimmed meanwhile. */
+  /** Reads the matching entries, chain by chain, each chain in order. Throws `compacted` if some were trimmed meanwhile. */
   async *entries(filter: WitnessFilter = {}): AsyncGenerator<WitnessEntry, void> {
     for (let after: string | undefined; ;) {
       const query = { ...filter, ...(after !== undefined && { after }), limit: 1000 };
@@ -50,8 +50,8 @@ export class RemoteWitness {
   }
 
   /**
-   * The entries that fit, from now on; with `last`, first so many of those that are there, without a gap between. Ends when
-   * `signal` aborts or the connection breaks: then read what came `since`.
+   * Follows the matching entries; with `last`, it begins with that many existing ones, without a gap. Ends when `signal` aborts
+   * or the connection breaks: then read the entries `since` the last one.
    */
   async *watch(
     filter: WitnessFilter = {},
@@ -80,23 +80,23 @@ export class RemoteWitness {
     return found;
   }
 
-  /** Checks the record, and seals it up to now, for administrators. */
+  /** Verifies the record and seals it up to now, for administrators. */
   checkpoint(): Promise<Checkpoint> {
     const path = '/v1/witness/checkpoints';
     return this.#requests.ask({ method: 'POST', path, body: {}, isKeyed: true, waitMs: 60_000 });
   }
 
-  /** The checkpoints that the store has, from the oldest to the newest. */
+  /** The checkpoints of the store, from the oldest to the newest. */
   async checkpoints(): Promise<readonly Checkpoint[]> {
     return (await this.#get<{ checkpoints: readonly Checkpoint[] }>('/v1/witness/checkpoints')).checkpoints;
   }
 
-  /** Shows that an entry is in the record, to a reader who has only a checkpoint. */
+  /** Proves to a reader who has only a checkpoint that an entry is in the record. */
   proof({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): Promise<InclusionProof> {
     return this.#get('/v1/witness/proof', { resource, seq });
   }
 
-  /** Enters something of your own, in the chain of its component. */
+  /** Adds an entry of your own to the chain of its component. */
   record(own: OwnEntry): Promise<WitnessEntry> {
     return this.#requests.ask({ method: 'POST', path: '/v1/witness/entries', body: own, isKeyed: true });
   }

@@ -1,4 +1,4 @@
-/** What the token can afford: how many locks there are with it, how often they are renewed, and when to say no. */
+/** The budget of a token: how many locks use it, how often they are renewed, and when to refuse another. */
 import {
   capacityOf,
   commentEveryMs,
@@ -15,11 +15,11 @@ import {
 } from '../core/github/index.ts';
 import type { Driver } from './drive.ts';
 
-/** How many requests GitHub still allows, and how they are shared. */
+/** How many requests GitHub still allows, and how the processes share them. */
 export interface BudgetView {
   /** How many processes hold locks with this token, as last seen. */
   readonly used: number;
-  /** How many can. */
+  /** How many processes can. */
   readonly capacity: number;
   /** The time between two renewals. */
   readonly heartbeatMs: number;
@@ -30,21 +30,21 @@ export interface BudgetView {
 }
 
 const FRESH_MS = 60_000;
-/** By GraphQL, whose limit is another one. */
+/** How often to look through GraphQL, which has its own limit. */
 const LOOK_EVERY_MS = 60_000;
-/** Without GraphQL it is of the same limit as all the rest. */
+/** How often to look without GraphQL, where it counts against the same limit as everything else. */
 const LOOK_EVERY_WITHOUT_MS = 600_000;
 
 export class Budget {
-  /** Whether several locks of this process are renewed together. */
+  /** Whether this process renews several locks together. */
   isTogether = true;
   readonly #driver: Driver;
   readonly #settings: Settings;
   readonly #warn: (message: string) => void;
   #live: readonly LiveLock[] = [];
-  /** Where there is no GraphQL: refs that moved since the look before. */
+  /** For a GitHub without GraphQL: refs that moved since the previous look. */
   #tips = new Map<string, string>();
-  /** Of every process that holds locks with this token. */
+  /** The processes that hold locks with this token. */
   #timeouts: readonly number[] = [];
   #lookedMs = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
@@ -76,12 +76,12 @@ export class Budget {
   /** How long to wait before another process may hold locks; undefined if it may now. */
   async fullForMs(hasHolds: boolean): Promise<number | undefined> {
     if (this.#driver.clock.monotonic() - this.#lookedMs > FRESH_MS) await this.look();
-    // Who has locks already renews one more with the same two requests.
+    // A process that has locks already renews one more with the same two requests.
     if (hasHolds && this.isTogether) return undefined;
     return fits([...this.#timeouts, this.#settings.lockTimeoutMs]) ? undefined : FRESH_MS;
   }
 
-  /** After an acquisition: of many that came at once, the last ones have to leave. */
+  /** Checks again after an acquisition: if too many processes came at once, the last ones have to release. */
   async mayStay(issue: number): Promise<boolean> {
     await this.look();
     return mayStay(this.#live, issue);
@@ -106,7 +106,7 @@ export class Budget {
     } else if (tips.kind === 'missing') await this.#lookWithout();
   }
 
-  /** Without GraphQL: a ref that moved since the last look is alive. At the first look all are taken for that. */
+  /** Without GraphQL, a ref that moved since the last look is alive. The first look considers all of them alive. */
   async #lookWithout(): Promise<void> {
     const refs = await this.#driver.client.listRefs(LOCKS);
     if (refs.kind !== 'ok') return;
@@ -124,7 +124,7 @@ export class Budget {
     const isClose = !fits([...timeouts, ...timeouts.slice(0, Math.ceil(count / 4))]);
     if (isClose && !this.#hasWarned)
       this.#warn(
-        `${count} processes hold locks with this token, which carries about ${this.capacity}; beyond that locks are refused`,
+        `${count} processes hold locks with this token, which supports about ${this.capacity}; beyond that, locks are refused`,
       );
     this.#hasWarned = isClose;
   }

@@ -1,9 +1,9 @@
-/** Where lock information is also kept for display: in a memory service over MCP, or in a signalbox store. */
+/** Caches lock information for display: in a memory service over MCP, or in a signalbox store. */
 import type { LockMetadata } from '../core/github/index.ts';
 import { memoryConnection, type MemoryServer } from './memory-server.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 
-/** A lock, as a cache keeps it. */
+/** A lock in the cache. */
 export interface CachedLock {
   /** The number of the issue. */
   readonly issue: number;
@@ -13,15 +13,15 @@ export interface CachedLock {
   readonly lock: LockMetadata;
 }
 
-/** A hint and never the truth. What it throws costs a debug line. */
+/** A cache is only a hint: if it throws, the manager writes a debug line and goes on. */
 export interface LockCache {
-  /** Keeps a lock for this time. */
+  /** Stores a lock for this time. */
   set(lock: CachedLock, ttlMs: number): Promise<void>;
   /** The lock of an issue; null if it is not known. */
   get(issue: number): Promise<CachedLock | null>;
   /** Forgets the lock of an issue. */
   delete(issue: number): Promise<void>;
-  /** Lets go of what it needs for that; called when the manager is closed. */
+  /** Closes its connections; called when the manager is closed. */
   close?(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface MemoryCacheOptions {
   readonly tool?: string;
   /** The namespace; `distributed-locks` if not given. */
   readonly namespace?: string;
-  /** What the tool calls its arguments. */
+  /** The names of the tool's arguments. */
   readonly names?: Partial<Record<'action' | 'key' | 'value' | 'namespace' | 'ttl', string>>;
   /** The unit of the tool's TTL. Default: milliseconds. */
   readonly ttlUnit?: 'ms' | 's';
@@ -44,8 +44,8 @@ export interface MemoryCacheOptions {
 export const CACHE_NAMESPACE = 'distributed-locks';
 
 /**
- * Keeps locks in a memory service that is reached over MCP: by a command that starts it, by its URL, or by a function of
- * yours. For the first two, install `@modelcontextprotocol/client`.
+ * Keeps locks in a memory service over MCP: give a command that starts it, its URL, or your own function. For the first two,
+ * install `@modelcontextprotocol/client`.
  */
 export function memoryCache(service: CallTool | MemoryServer, options: MemoryCacheOptions = {}): LockCache {
   const { call, close } =
@@ -77,7 +77,7 @@ export function memoryCache(service: CallTool | MemoryServer, options: MemoryCac
   };
 }
 
-/** On the bus of a store. Its keys have no end of their own, so the value says until when it is meant. */
+/** Keeps locks under plain keys of a store. These keys do not expire, so the value says until when it is valid. */
 export function storeCache(box: Pick<Signalbox, 'bus'>, now: () => number = Date.now): LockCache {
   const place = (issue: number): string => `${CACHE_NAMESPACE}/${keyOf(issue)}`;
   return {
@@ -99,7 +99,7 @@ function keyOf(issue: number): string {
   return `lock:issue-${issue}`;
 }
 
-/** The text itself, or the result of a tool: `{content: [{type: 'text', text}]}`, perhaps with `{value}` in it. */
+/** Reads the text itself, or the result of a tool: `{content: [{type: 'text', text}]}`, perhaps with `{value}` in it. */
 function textIn(result: unknown): string | undefined {
   if (typeof result === 'string') return result;
   const { value, content } = (result ?? {}) as {

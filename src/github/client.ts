@@ -1,52 +1,52 @@
-/** What the lock protocol needs of GitHub. `LockManager` takes any implementation: Octokit's, or a fake one. */
+/** The requests to GitHub that the lock protocol needs. `LockManager` takes any implementation: Octokit's, or a fake one. */
 import type { CommentSeen, CommitSeen, IssueSeen, RefMove, RefSeen, Reply } from '../core/github/index.ts';
 
-/** No method throws: what went wrong is in the reply. None sends a request twice. */
+/** No method throws, because the reply says what went wrong. No method sends a request twice. */
 export interface GitHubClient {
   /** One issue. */
   getIssue(issue: number): Promise<Reply<IssueSeen>>;
   /** Assigns an issue to an account, if GitHub allows it. */
   assignIssue(issue: number, login: string): Promise<Reply<{ readonly assignees: readonly string[] }>>;
-  /** Takes an account from the assignees. */
+  /** Removes an account from the assignees. */
   unassignIssue(issue: number, login: string): Promise<Reply<null>>;
   /** Writes a comment. */
   addComment(issue: number, body: string): Promise<Reply<{ readonly id: number }>>;
   /** Replaces the text of a comment. */
   editComment(id: number, body: string): Promise<Reply<null>>;
-  /** The newest hundred are enough. */
+  /** Reads the comments; the newest hundred are enough. */
   listComments(issue: number): Promise<Reply<readonly CommentSeen[]>>;
 
   /** Where a ref is. */
   getRef(ref: string): Promise<Reply<RefSeen>>;
-  /** Asked again, an unchanged answer costs nothing (ETag). */
+  /** Reads refs; a repeat costs nothing while the answer is unchanged (ETag). */
   listRefs(prefix: string): Promise<Reply<readonly RefSeen[]>>;
-  /** Refused if it exists. */
+  /** Makes a ref; refused if it exists. */
   createRef(ref: string, sha: string): Promise<Reply<null>>;
-  /** Refused unless `sha` descends from where the ref is. Never forced. */
+  /** Moves a ref, never by force; refused unless `sha` descends from the ref's commit. */
   updateRef(ref: string, sha: string): Promise<Reply<null>>;
   /** Deletes a ref. */
   deleteRef(ref: string): Promise<Reply<null>>;
-  /** All moves or none, each from where it is expected. `missing` where GitHub has no GraphQL. */
+  /** Moves all refs or none, each from its expected commit. `missing` if GitHub has no GraphQL. */
   updateRefs(moves: readonly RefMove[]): Promise<Reply<null>>;
 
   /** One commit. */
   getCommit(sha: string): Promise<Reply<CommitSeen>>;
-  /** With the empty tree. The server sets the date. */
+  /** Makes a commit with the empty tree. The server sets the date. */
   createCommit(
     message: string,
     parents: readonly string[],
   ): Promise<Reply<{ readonly sha: string; readonly dateMs: number }>>;
-  /** Refs with the commits they point at, by one request. `missing` where GitHub has no GraphQL. */
+  /** Reads refs with the commits they point at, in one request. `missing` if GitHub has no GraphQL. */
   listTips(prefix: string): Promise<Reply<readonly Tip[]>>;
 
-  /** Open issues with an assignee. Asked again, an unchanged answer costs nothing. */
+  /** Open issues with an assignee; a repeat costs nothing while the answer is unchanged. */
   listAssigned(): Promise<Reply<readonly AssignedIssue[]>>;
   /** The account of the token; null if it belongs to an app. */
   getLogin(): Promise<Reply<string | null>>;
-  /** Whether the account may administrate the repository. */
+  /** Whether the account is an administrator of the repository. */
   isAdmin(): Promise<Reply<boolean>>;
 
-  /** As GitHub last said. */
+  /** How many requests are left, according to GitHub's last answer. */
   readonly remaining?: number;
   /** When GitHub allows more requests. */
   readonly resetMs?: number;

@@ -1,9 +1,9 @@
-/** Runs a procedure of the core: asks GitHub its questions, and tells it the answers with their times. */
+/** Runs a procedure of the core: asks GitHub its questions, and returns the answers with their times. */
 import { type Clock, pause } from '../clock.ts';
 import type { Answer, CommitSeen, Instant, Procedure, Question, Reply } from '../core/github/index.ts';
 import type { GitHubClient } from './client.ts';
 
-/** Thrown by `drive` once its signal is aborted. Nothing is under way then. */
+/** Thrown by `drive` once its signal aborts. No request is under way then. */
 export class Aborted extends Error {}
 
 const MOST_COMMITS = 1_000;
@@ -11,9 +11,9 @@ const MOST_COMMITS = 1_000;
 export class Driver {
   readonly client: GitHubClient;
   readonly clock: Clock;
-  /** By its name a commit never changes. */
+  /** Cached for ever, because a commit never changes. */
   readonly #commits = new Map<string, CommitSeen>();
-  /** How far the server's clock is ahead of ours: for what people read, and for nothing else. */
+  /** How far the server's clock is ahead of ours; only for texts that people read. */
   #aheadMs = 0;
 
   constructor(client: GitHubClient, clock: Clock) {
@@ -30,7 +30,7 @@ export class Driver {
     return new Date(Math.floor((this.clock.now() + this.#aheadMs) / 1000) * 1000).toISOString();
   }
 
-  /** `signal` is looked at before each pause and after it: what has been sent is always seen to its end. */
+  /** Checks `signal` only before and after each pause, so that a request that was sent always gets its answer. */
   async drive<Result>(procedure: Procedure<Result>, signal?: AbortSignal): Promise<Result> {
     let step = procedure.next([]);
     while (step.done !== true) {

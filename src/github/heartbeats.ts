@@ -1,5 +1,5 @@
 /**
- * Renews all locks of one manager: one commit and one move for all of them, one heartbeat at a time.
+ * Renews all locks of one manager with one commit and one move, one heartbeat at a time.
  *
  *     wait ──▶ renew ──▶ wait …          the wait follows the budget
  *               └──unsure──▶ try again soon, before the deadline
@@ -24,7 +24,7 @@ export class Heartbeats {
   readonly #events: HeartbeatEvents;
   readonly #holds = new Set<GitHubHold>();
   #timer: Timer | undefined;
-  /** The one under way. */
+  /** The heartbeat that is under way. */
   #beating: Promise<void> | undefined;
   #together = true;
 
@@ -44,7 +44,7 @@ export class Heartbeats {
     if (this.#timer === undefined && this.#beating === undefined) this.#schedule(this.#budget.heartbeatMs);
   }
 
-  /** Takes a hold out; when this returns, no heartbeat of it is under way. */
+  /** Removes a hold; when this returns, no heartbeat of it is under way. */
   async remove(hold: GitHubHold): Promise<void> {
     while (this.#beating !== undefined) await this.#beating;
     this.#drop(hold);
@@ -57,12 +57,12 @@ export class Heartbeats {
     this.#timer = undefined;
   }
 
-  /** Renews now, with another timeout if one is given. */
+  /** Renews at once, with another timeout if one is given. */
   now(timeouts: ReadonlyMap<GitHubHold, number> = new Map()): Promise<void> {
     return this.#alone(() => this.#beat(timeouts));
   }
 
-  /** Moves a branch in a heartbeat of its own. */
+  /** Moves a branch together with an extra heartbeat. */
   async publish(hold: GitHubHold, branch: BranchMove): Promise<Published> {
     let answer: Published = { kind: 'lost' };
     await this.#alone(async () => {
@@ -77,7 +77,7 @@ export class Heartbeats {
     return answer;
   }
 
-  /** One at a time: two at once would each count on the tip that the other moves. */
+  /** Runs one heartbeat at a time: of two at once, each would rely on the tip that the other moves. */
   async #alone(work: () => Promise<void>): Promise<void> {
     while (this.#beating !== undefined) await this.#beating;
     this.#timer?.cancel();
@@ -91,7 +91,7 @@ export class Heartbeats {
     this.#timer = undefined;
     if (this.#holds.size === 0) return;
     const soonest = Math.min(...[...this.#holds].map(({ leftMs }) => leftMs));
-    // Whatever GitHub wants: there are tries before the deadline, and not without a pause between them.
+    // Whatever pause GitHub asks for, there are tries before the deadline, with a pause between them.
     const inTime = Math.min(ms, Math.max(SHORTEST_MS, soonest - SOON_MS));
     this.#timer = this.#driver.clock.timer(inTime, () => void this.now());
   }
@@ -128,13 +128,13 @@ export class Heartbeats {
     const renewed = await once(group.map(({ held }) => held));
     const apart = renewed.flatMap((one) => (one.kind === 'apart' ? [one.held] : []));
     if (apart.length === 0) return renewed;
-    // No GraphQL here: each by itself from now on.
+    // This GitHub has no GraphQL: renew each lock separately from now on.
     this.#together = false;
     this.#budget.isTogether = false;
     return [...renewed.filter(({ kind }) => kind !== 'apart'), ...(await once(apart))];
   }
 
-  /** How long until the next one, as far as this hold is concerned. */
+  /** When this hold needs the next heartbeat. */
   #take(one: Renewed): number {
     const hold = [...this.#holds].find(({ issue }) => issue === one.issue);
     if (hold === undefined) return Number.POSITIVE_INFINITY;

@@ -4,17 +4,17 @@ import { Failure } from '../failure.ts';
 import type { Timer } from '../clock.ts';
 import type { Driver } from './drive.ts';
 
-/** `expired`: it was not renewed in time. `taken`: another worker moved the ref. */
+/** `expired`: this worker could not renew it in time. `taken`: another worker moved the ref. */
 export type LossReason = 'expired' | 'taken';
 
 /** The reason of a hold's `signal`. */
 export class LockLost extends Failure {
   /** The number of the issue. */
   readonly issue: number;
-  /** How it was lost. */
+  /** Why it was lost. */
   readonly why: LossReason;
 
-  /** The message says how it was lost. */
+  /** The message says why it was lost. */
   constructor(issue: number, why: LossReason) {
     super(
       'hold-lost',
@@ -25,21 +25,21 @@ export class LockLost extends Failure {
   }
 }
 
-/** What the release of a hold answers. */
+/** The answer to the release of a hold. */
 export interface ReleaseOutcome {
-  /** Whether it was released; `unknown` if GitHub could not be asked. */
+  /** Whether it was released; `unknown` if GitHub did not answer. */
   readonly kind: 'released' | 'already-lost' | 'unknown';
   /** What went wrong, if something did. */
   readonly message?: string;
 }
 
 /**
- * What `publish` answers. `moved`: the branch is at another commit, `at`. `unknown`: no answer came; ask again, which is
- * harmless.
+ * The answer of `publish`. `moved`: the branch is at another commit, `at`. `unknown`: GitHub did not answer; call it again, which
+ * is harmless.
  */
 export type PublishOutcome = Published;
 
-/** What a hold asks of its manager. */
+/** The methods of the manager that a hold calls. */
 export interface Keeper {
   release(hold: GitHubHold, outcome: string): Promise<ReleaseOutcome>;
   extend(hold: GitHubHold, timeoutMs: number): Promise<boolean>;
@@ -52,9 +52,9 @@ export class GitHubHold implements AsyncDisposable {
   readonly issue: number;
   /** Who holds it. */
   readonly workerId: string;
-  /** The fencing token: larger for each new holder. */
+  /** The fencing token, which grows with each new holder. */
   readonly token: number;
-  /** Whether GitHub assigned the issue. It drops accounts that may not be assigned. */
+  /** Whether GitHub assigned the issue; it ignores accounts that may not be assigned. */
   readonly isAssigned: boolean;
   readonly #driver: Driver;
   readonly #keeper: Keeper;
@@ -75,7 +75,7 @@ export class GitHubHold implements AsyncDisposable {
     this.#watch();
   }
 
-  /** Aborts, with a `LockLost`, before anybody else can get the lock. */
+  /** Aborts with a `LockLost`, before another worker can get the lock. */
   get signal(): AbortSignal {
     return this.#lost.signal;
   }
@@ -86,7 +86,7 @@ export class GitHubHold implements AsyncDisposable {
     return !this.#lost.signal.aborted && this.#released === undefined;
   }
 
-  /** What the comment on the issue says. */
+  /** The content of the comment on the issue. */
   get metadata(): LockMetadata {
     return this.#held.record.lock;
   }
@@ -96,20 +96,20 @@ export class GitHubHold implements AsyncDisposable {
     return Math.max(0, this.#held.deadline.monotonicMs - this.#driver.clock.monotonic());
   }
 
-  /** Gives the lock another timeout, now and at each heartbeat. False if it was lost meanwhile. */
+  /** Changes the timeout of the lock, now and at each heartbeat. Answers false if the lock was lost meanwhile. */
   extend(timeoutMs: number): Promise<boolean> {
     return this.#keeper.extend(this, timeoutMs);
   }
 
   /**
-   * Moves a branch to a commit that GitHub knows, only if the lock is still held and the branch is where it is expected:
-   * both in one step, so a worker that wakes up late publishes nothing. Needs GraphQL.
+   * Moves a branch to a commit that GitHub knows, only if this worker still holds the lock and the branch is at the expected
+   * commit. Both happen in one step, so a worker that wakes up late publishes nothing. Needs GraphQL.
    */
   publish(branch: BranchMove): Promise<PublishOutcome> {
     return this.#keeper.publish(this, branch);
   }
 
-  /** Releasing twice, or what is lost already, changes nothing. */
+  /** Releases the lock. Changes nothing if it was already released or lost. */
   release(outcome = 'completed'): Promise<ReleaseOutcome> {
     return (this.#released ??= this.#release(outcome));
   }
@@ -147,7 +147,7 @@ export class GitHubHold implements AsyncDisposable {
     return isPast(this.#held.deadline, this.#driver.instant());
   }
 
-  /** The hold ends at its deadline whether or not anything is heard of GitHub. */
+  /** Ends the hold at its deadline, whether or not GitHub answers. */
   #watch(): void {
     this.#timer?.cancel();
     const ring = (): void => {

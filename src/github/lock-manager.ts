@@ -1,5 +1,5 @@
 /**
- * Locks on GitHub Issues, for teams that have nothing but a repository.
+ * Locks on GitHub Issues, for teams that have only a repository.
  *
  *     acquireLock ─▶ budget ─▶ acquire (core) ─▶ hold ─▶ heartbeats ─▶ release (core)
  */
@@ -53,12 +53,12 @@ export class LockManager implements AsyncDisposable {
   readonly #counters = new Counters();
   readonly #cache: LockCache | undefined;
   readonly #debug: (message: string) => void;
-  /** The last write to the cache. */
+  /** The latest write to the cache. */
   #cached: Promise<void> = Promise.resolve();
   readonly #id = randomHex(6);
   #number = 0;
 
-  /** Nothing is asked of GitHub yet. */
+  /** Sends no request yet. */
   constructor(options: LockManagerOptions = {}) {
     this.#settings = settingsOf(options);
     const client = options.client ?? new OctokitClient(options);
@@ -81,7 +81,7 @@ export class LockManager implements AsyncDisposable {
     return { success: true, lockId: issueNumber, token: lock.token, lock };
   }
 
-  /** All of them or none. By one move where GitHub has GraphQL, otherwise one after the other in the order of their numbers. */
+  /** Locks all of them or none: in one move if GitHub has GraphQL, otherwise one after the other in the order of their numbers. */
   async acquireMany(issueNumbers: readonly number[], options: AcquireOptions): Promise<ManyResult> {
     const issues = [...new Set(issueNumbers)].sort((one, other) => one - other);
     const problem =
@@ -112,7 +112,7 @@ export class LockManager implements AsyncDisposable {
       this.#budget.fullForMs(this.#heartbeats.holds.size > 0),
     ]);
     if (fullMs !== undefined) {
-      const message = `the token carries about ${this.#budget.capacity} processes with locks, and has no room for this one`;
+      const message = `the token supports about ${this.#budget.capacity} processes with locks, and has no room for this one`;
       return refused(this.#reason({ kind: 'rate-limited', waitMs: fullMs, message }));
     }
     const account = login.kind === 'ok' ? login.value : null;
@@ -145,7 +145,7 @@ export class LockManager implements AsyncDisposable {
       }
       if (request.strategy !== ConflictStrategy.FORCE_ACQUIRE) this.#counters.stale(outcome.tookOver.length);
       const begun = await this.#begin(outcome.holds, outcome.assigned, refused);
-      // A cancel that raced the grant gives the grant back.
+      // If the caller cancelled while the lock was granted, release it.
       if (!begun.success || !isCancelled()) return begun;
       await Promise.all(begun.locks.map((lock) => lock.release('given back: cancelled')));
       return refused({ kind: 'aborted' });
@@ -156,7 +156,7 @@ export class LockManager implements AsyncDisposable {
     }
   }
 
-  /** Looks once more before the holds are handed out. */
+  /** Checks the budget once more before it hands out the holds. */
   async #begin(
     all: readonly Held[],
     assigned: readonly number[],
@@ -168,32 +168,32 @@ export class LockManager implements AsyncDisposable {
     for (const lock of locks) this.#heartbeats.add(lock);
     if (wasFirst && !(await this.#budget.mayStay(first.issue))) {
       await Promise.all(locks.map((lock) => lock.release('refused: too many locks for this token')));
-      const message = `the token carries about ${this.#budget.capacity} processes with locks, and others came first`;
+      const message = `the token supports about ${this.#budget.capacity} processes with locks, and others came first`;
       return refused(this.#reason({ kind: 'rate-limited', waitMs: this.#settings.lockTimeoutMs, message }));
     }
     if (locks.some((lock) => !lock.isValid)) {
       await Promise.all(locks.map((lock) => lock.release()));
-      return refused({ kind: 'unreachable', message: 'the lock had ended before it could be used' });
+      return refused({ kind: 'unreachable', message: 'the lock ended before it could be used' });
     }
     for (const lock of locks) this.#keep(lock);
     return { success: true, lockIds: locks.map(({ issue }) => issue), locks };
   }
 
-  /** Without GraphQL. The order of the numbers keeps two of them from waiting for each other. */
+  /** For a GitHub without GraphQL. The order of the numbers keeps two callers from waiting for each other. */
   async #oneByOne(issues: readonly number[], options: AcquireOptions): Promise<ManyResult> {
     const locks: GitHubHold[] = [];
     for (const issue of issues) {
       const result = await this.#acquire([issue], options);
       if (result.success) locks.push(...result.locks);
       else {
-        await Promise.all(locks.map((lock) => lock.release('given back: not all could be had')));
+        await Promise.all(locks.map((lock) => lock.release('released: another of the issues could not be locked')));
         return { ...result, lockIds: issues };
       }
     }
     return { success: true, lockIds: issues, locks };
   }
 
-  /** Releases what this manager holds, or what an earlier process of the same worker left. */
+  /** Releases a lock of this manager, or one that an earlier process of the same worker left. */
   async releaseLock(issueNumber: number, workerId: string, outcome = 'completed'): Promise<ReleaseResult> {
     const failed = (reason: LockReason): ReleaseResult => ({
       success: false,
@@ -226,7 +226,7 @@ export class LockManager implements AsyncDisposable {
     return failed({ kind: 'unreachable', message: released.message });
   }
 
-  /** Reads the ref, which is the truth; comments may be older. */
+  /** Reads the ref, which decides; comments may be older. */
   async getLockStatus(issueNumber: number): Promise<LockStatus> {
     const found = await this.#reader.find(issueNumber);
     if ('reason' in found)
@@ -234,17 +234,17 @@ export class LockManager implements AsyncDisposable {
     return statusOf(found.record, found.isStale);
   }
 
-  /** Every lock of the repository, by two requests; asked again, they cost nothing while nothing changes. */
+  /** Lists every lock of the repository with two requests, which are free of charge while nothing changes. */
   async listLocks(): Promise<readonly LockedIssue[]> {
     return this.#reader.list();
   }
 
-  /** Who stands in line for an issue, first to last. */
+  /** The queue of an issue, first to last. */
   async getQueue(issueNumber: number): Promise<readonly QueueEntry[]> {
     return this.#driver.drive(queueOf(issueNumber));
   }
 
-  /** From the cache: a hint for display, which may be old or absent. */
+  /** Reads the cache: a hint for display, which may be old or absent. */
   async getLockFromMemory(issueNumber: number): Promise<CachedLock | null> {
     if (this.#cache === undefined) return null;
     await this.#cached;
@@ -254,17 +254,17 @@ export class LockManager implements AsyncDisposable {
     });
   }
 
-  /** What was counted since this manager was made. */
+  /** The counts since this manager was made. */
   getMetrics(): LockMetrics {
     return this.#counters.view();
   }
 
-  /** How many locks the token carries, how often they are renewed, and what GitHub says is left. */
+  /** How many locks the token supports, how often they are renewed, and how many requests GitHub says are left. */
   getBudget(): BudgetView {
     return this.#budget.view();
   }
 
-  /** Releases everything that is held here. */
+  /** Releases every lock of this manager. */
   async close(): Promise<void> {
     await Promise.all([...this.#heartbeats.holds].map((hold) => hold.release()));
     await this.#cached;
@@ -321,7 +321,7 @@ export class LockManager implements AsyncDisposable {
     this.#write((cache) => cache.delete(issue));
   }
 
-  /** One after the other: a lock that is forgotten must not come back by an answer that took longer. */
+  /** Writes to the cache one after the other: a slow earlier write must not bring back a lock that was deleted since. */
   #write(write: (cache: LockCache) => Promise<void>): void {
     const cache = this.#cache;
     if (cache === undefined) return;

@@ -1,4 +1,4 @@
-/** Reads locks from their refs, which are the truth, without changing anything. */
+/** Reads locks from their refs, which decide, and changes nothing. */
 import {
   type Held,
   isPast,
@@ -18,7 +18,7 @@ import type { Driver } from './drive.ts';
 import { type LockReason, reasonOf } from './reason.ts';
 import type { LockedIssue, LockStatus } from './terms.ts';
 
-/** `held` is what a release needs; it is missing if the lock is free or its time is over. */
+/** `held` is what a release needs; it is absent if the lock is free or its time is over. */
 export type FoundLock =
   | { readonly record?: LockRecord; readonly held?: Held; readonly isStale: boolean }
   | { readonly reason: LockReason };
@@ -40,7 +40,7 @@ export class LockReader {
     const record = recordIn(commit.value.message, issue);
     if (record === undefined) return { reason: { kind: 'foreign-ref', issue, sha: ref.value.sha } };
     const ageMs = (ref.date?.ms ?? Number.POSITIVE_INFINITY) - commit.value.dateMs;
-    // Dates are in whole seconds.
+    // GitHub's dates have whole seconds.
     const deadline = later(sent, record.timeout_ms - marginMs(record.timeout_ms) - ageMs - 1_000);
     const held = {
       issue,
@@ -55,7 +55,7 @@ export class LockReader {
     return { record, isStale: isOld, ...(record.state === 'held' && !isPast(deadline, sent) && { held }) };
   }
 
-  /** Every lock of the repository, by two requests; asked again, they cost nothing while nothing changes. */
+  /** Lists every lock of the repository with two requests, which are free of charge while nothing changes. */
   async list(): Promise<readonly LockedIssue[]> {
     const { client } = this.#driver;
     const [tips, assigned] = await Promise.all([client.listTips(LOCKS), client.listAssigned()]);

@@ -1,14 +1,14 @@
-/** Calls tools of a memory service over MCP: one that is started here, or one with an address. */
+/** Calls tools of a memory service over MCP: starts the service, or connects to its URL. */
 import type * as Mcp from '@modelcontextprotocol/client';
 import type * as McpStdio from '@modelcontextprotocol/client/stdio';
 import { Failure } from '../failure.ts';
 import type { CallTool } from './cache.ts';
 
-/** Where the memory service is, and how long a call may take; 5 seconds if nothing is said. */
+/** Where the memory service is, and how long a call may take; 5 seconds if not given. */
 export type MemoryServer = { readonly timeoutMs?: number } & (
   | /** A program and its arguments, which speaks MCP over its standard input and output. */
     { readonly command: readonly [string, ...string[]]; readonly env?: Readonly<Record<string, string>> }
-  /** A service over HTTP, and what is sent with each request, such as `authorization`. */
+  /** A service over HTTP, and the headers of each request, such as `authorization`. */
   | { readonly url: string; readonly headers?: Readonly<Record<string, string>> }
 );
 
@@ -17,7 +17,7 @@ export interface MemoryConnection {
   close(): Promise<void>;
 }
 
-/** The cache is a hint: nobody waits long for it, unless asked to. */
+/** Short, because the cache is only a hint. */
 const CALL_MS = 5_000;
 
 interface Client {
@@ -28,7 +28,7 @@ interface Client {
   close(): Promise<void>;
 }
 
-/** Connects at the first call, and again at the next one after a failure. */
+/** Connects at the first call, and again at the next call after a failure. */
 export function memoryConnection(server: MemoryServer): MemoryConnection {
   let connected: Promise<Client> | undefined;
   const hangUp = async (): Promise<void> => {
@@ -69,7 +69,7 @@ async function connect(server: MemoryServer): Promise<Client> {
   return client;
 }
 
-/** Few need it, so it is not installed with signalbox. */
+/** Few users need this package, so signalbox does not install it. */
 async function loaded(): Promise<[typeof Mcp, typeof McpStdio]> {
   try {
     return await Promise.all([import('@modelcontextprotocol/client'), import('@modelcontextprotocol/client/stdio')]);

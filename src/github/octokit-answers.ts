@@ -1,4 +1,4 @@
-/** Reads what GitHub answers. What is missing or of another type reads as empty: a decision is never made on a guess. */
+/** Reads GitHub's answers. A field that is missing or of another type reads as empty, so that no decision rests on a guess. */
 import type { RefSeen, Reply } from '../core/github/index.ts';
 
 export type Headers = Readonly<Record<string, string | number | undefined>>;
@@ -10,7 +10,7 @@ export interface Response {
 
 const SECONDARY_MS = 60_000;
 
-/** Octokit gives a status of 500 to what never reached GitHub. */
+/** Octokit reports a request that never reached GitHub with status 500. */
 export function troubleOf(error: Error, response: Response | undefined): Exclude<Reply<never>, { kind: 'ok' }> {
   const message = error.message.split(' - https://')[0] ?? '';
   if (response === undefined) return { kind: 'unknown', message: `no answer from GitHub: ${message}` };
@@ -28,7 +28,7 @@ export function troubleOf(error: Error, response: Response | undefined): Exclude
   return { kind: 'refused', status, message, ...date };
 }
 
-/** By the server's own clock: ours may differ. */
+/** Uses the server's clock, because ours may differ. */
 export function waitIn(headers: Headers, serverMs: number | undefined): number {
   const after = Number(headers['retry-after']);
   if (headers['retry-after'] !== undefined && Number.isFinite(after)) return after * 1000;

@@ -1,4 +1,4 @@
-/** GitHub over its REST and GraphQL APIs, by Octokit. Loaded only when a request is made. */
+/** Reaches GitHub's REST and GraphQL APIs through Octokit, which it loads with the first request. */
 import type { Octokit } from '@octokit/core';
 import { baseOf } from '../adapters/issues/github-client.ts';
 import { proxiedFetch } from '../adapters/issues/proxied-fetch.ts';
@@ -31,11 +31,11 @@ export interface OctokitClientOptions {
   readonly githubRepo?: string;
   /** Default: GITHUB_TOKEN, GH_TOKEN, else what `gh auth token` prints. */
   readonly token?: string;
-  /** Of the REST API; `https://HOST/api/v3` for GitHub Enterprise. Default: GITHUB_API_URL, else GitHub itself. */
+  /** The URL of the REST API; `https://HOST/api/v3` for GitHub Enterprise. Default: GITHUB_API_URL, else GitHub itself. */
   readonly baseUrl?: string;
-  /** For each request. Default 30 s. */
+  /** The timeout of each request. Default 30 s. */
   readonly requestTimeoutMs?: number;
-  /** Instead of Node's: for a proxy, or a test. */
+  /** Replaces Node's `fetch`: for a proxy, or a test. */
   readonly fetch?: typeof globalThis.fetch;
   /** The environment to read `GITHUB_REPO` and the like from. */
   readonly env?: NodeJS.ProcessEnv;
@@ -60,14 +60,14 @@ const MOVE = `mutation ($input: UpdateRefsInput!) {
   updateRefs(input: $input) { clientMutationId }
 }`;
 
-/** The queries, so that tests check them against GitHub's schema. */
+/** The queries, exported so that tests can check them against GitHub's schema. */
 export const GRAPHQL: readonly string[] = [TIPS, MOVE];
 
-/** Reaches GitHub by its REST and GraphQL API. */
+/** A client of GitHub's REST and GraphQL APIs. */
 export class OctokitClient implements GitHubClient {
   /** `owner/name`. */
   readonly repository: string;
-  /** Requests that are left, as GitHub last said. */
+  /** How many requests are left, according to GitHub's last answer. */
   remaining?: number;
   /** When GitHub allows more requests. */
   resetMs?: number;
@@ -76,14 +76,14 @@ export class OctokitClient implements GitHubClient {
   readonly #base: URL;
   readonly #options: OctokitClientOptions;
   readonly #env: NodeJS.ProcessEnv;
-  /** Answers to lists, for their ETags. */
+  /** Cached lists with their ETags. */
   readonly #known = new Map<string, { readonly etag: string; readonly data: unknown }>();
   #octokit: Promise<Octokit> | undefined;
   #fetch: Promise<typeof globalThis.fetch | undefined> | undefined;
   #login: string | null | undefined;
   #repositoryId: string | undefined;
 
-  /** Nothing is asked of GitHub yet. */
+  /** Sends no request yet. */
   constructor(options: OctokitClientOptions = {}) {
     this.#options = options;
     this.#env = options.env ?? process.env;
@@ -115,7 +115,7 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, (data) => ({ assignees: loginsIn(data) }));
   }
 
-  /** Takes an account from the assignees. */
+  /** Removes an account from the assignees. */
   async unassignIssue(issue: number, login: string): Promise<Reply<null>> {
     return done(
       await this.#write('DELETE /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
@@ -155,12 +155,12 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, refIn);
   }
 
-  /** Not in pages: GitHub gives all of them at once. */
+  /** Reads no pages, because GitHub returns all of them at once. */
   async listRefs(prefix: string): Promise<Reply<readonly RefSeen[]>> {
     const route = 'GET /repos/{owner}/{repo}/git/matching-refs/{+ref}';
     const reply = await this.#ask(route, { ref: short(prefix).replace(/\/$/, '') }, true);
     if (reply.kind !== 'ok') return reply;
-    // Without the slash at its end, the prefix may match more than is meant.
+    // Without the slash at its end, the prefix may match other refs too.
     return {
       ...reply,
       value: listIn(reply.value)
@@ -169,7 +169,7 @@ export class OctokitClient implements GitHubClient {
     };
   }
 
-  /** Makes a ref; refused if it exists. */
+  /** Makes a ref; GitHub refuses if it exists. */
   async createRef(ref: string, sha: string): Promise<Reply<null>> {
     return done(await this.#write('POST /repos/{owner}/{repo}/git/refs', { ref, sha }));
   }
@@ -221,7 +221,7 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, (data) => ({ sha: textIn(data, 'sha'), dateMs: committedMs(data) }));
   }
 
-  /** Refs with the commits that they point at. */
+  /** Reads refs with the commits that they point at. */
   async listTips(prefix: string): Promise<Reply<readonly Tip[]>> {
     const tips: Tip[] = [];
     let after: string | null = null;
@@ -260,14 +260,14 @@ export class OctokitClient implements GitHubClient {
   async getLogin(): Promise<Reply<string | null>> {
     if (this.#login !== undefined) return { kind: 'ok', value: this.#login };
     const reply = await this.#ask('GET /user', {});
-    // The token of a workflow or of an app belongs to nobody who could be assigned.
+    // The token of a workflow or of an app has no account that could be assigned.
     if (reply.kind === 'denied') return { kind: 'ok', value: (this.#login = null) };
     const found = valued(reply, (data) => textIn(data, 'login'));
     if (found.kind === 'ok') this.#login = found.value;
     return found;
   }
 
-  /** Whether the account may administrate the repository. */
+  /** Whether the account is an administrator of the repository. */
   async isAdmin(): Promise<Reply<boolean>> {
     const login = await this.getLogin();
     if (login.kind !== 'ok') return login;
@@ -279,14 +279,14 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, (data) => data['permission'] === 'admin');
   }
 
-  /** A write to what is not there, or may not be seen: GitHub says 404 for both. */
+  /** Explains a 404 to a write: GitHub gives it if the repository does not exist, and also if the token may not see it. */
   async #write(route: string, parameters: Readonly<Record<string, unknown>>): Promise<Reply<unknown>> {
     const reply = await this.#ask(route, parameters);
     if (reply.kind !== 'missing') return reply;
     return {
       ...reply,
       kind: 'denied',
-      message: `${this.repository} is not there, or this token may not write to it (contents:write and issues:write)`,
+      message: `${this.repository} does not exist, or this token may not write to it (contents:write and issues:write)`,
     };
   }
 
@@ -379,7 +379,7 @@ export class OctokitClient implements GitHubClient {
     const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
     const token = await findToken(this.#options.token, host, this.#env);
     if (token === undefined)
-      throw new Failure('forbidden', 'there is no token for GitHub: set GITHUB_TOKEN, or log in with `gh auth login`');
+      throw new Failure('forbidden', 'no token for GitHub is set: set GITHUB_TOKEN, or log in with `gh auth login`');
     const { Octokit: Client } = await import('./octokit.ts');
     const silent = { debug: quiet, info: quiet, warn: quiet, error: quiet };
     return new Client({
@@ -392,5 +392,5 @@ export class OctokitClient implements GitHubClient {
 }
 
 function quiet(): void {
-  // What matters is in the reply.
+  // Octokit's own log is not needed: the reply has everything.
 }

@@ -1,2 +1,2 @@
-/** Apart from all the rest: it takes longer to load than most commands take to run. */
+/** In a file of its own, because Octokit takes longer to load than most commands take to run. */
 export { Octokit } from '@octokit/core';

@@ -1,7 +1,7 @@
-/** Why a lock could not be had or released: for programs by its kind, for people in words. */
+/** Why a lock was not acquired or released: a kind for programs, a sentence for people. */
 import type { LockMetadata, Refusal } from '../core/github/index.ts';
 
-/** Why a lock was not had, for programs. */
+/** Why a lock was not acquired, for programs. */
 export type LockReason =
   | { readonly kind: 'already-locked'; readonly issue: number; readonly by: LockMetadata; readonly isStale: boolean }
   | { readonly kind: 'assigned'; readonly issue: number; readonly assignees: readonly string[] }
@@ -9,7 +9,7 @@ export type LockReason =
   | { readonly kind: 'race-lost'; readonly issues: readonly number[] }
   | { readonly kind: 'queued-behind'; readonly issue: number; readonly ahead: readonly string[] }
   | { readonly kind: 'deadlock'; readonly issue: number; readonly cycle: readonly string[] }
-  /** `until`: when it is worth trying again. */
+  /** `until` is when it is worth trying again. */
   | { readonly kind: 'rate-limited'; readonly until: string; readonly message: string }
   | { readonly kind: 'unauthorised'; readonly message: string }
   | { readonly kind: 'not-owner'; readonly issue: number; readonly by: string | null }
@@ -51,11 +51,11 @@ export function textOf(reason: LockReason): string {
       return `issue #${reason.issue} is already locked by ${reason.by.worker_id} on ${reason.by.node_id} since ${reason.by.claimed_at}${stale}`;
     }
     case 'assigned':
-      return `issue #${reason.issue} is already locked in a way: it is assigned to ${reason.assignees.join(', ')}, by hand`;
+      return `issue #${reason.issue} is assigned to ${reason.assignees.join(', ')} by hand, which counts as already locked`;
     case 'retries-exhausted':
       return `${textOf(reason.last)}; gave up after ${reason.tries} tries`;
     case 'race-lost':
-      return `${reason.issues.map((issue) => `issue #${issue}`).join(', ')}: already locked by another worker, which came first by a moment`;
+      return `${reason.issues.map((issue) => `issue #${issue}`).join(', ')}: already locked by another worker, which was a moment faster`;
     case 'queued-behind':
       return `issue #${reason.issue}: others are ahead in the queue: ${reason.ahead.join(', ')}`;
     case 'deadlock':
@@ -66,7 +66,7 @@ export function textOf(reason: LockReason): string {
       return `not authorised: ${reason.message}`;
     case 'not-owner':
       return reason.by === null
-        ? `issue #${reason.issue}: not the owner; nobody holds the lock any more`
+        ? `issue #${reason.issue}: not the owner; no worker holds the lock any more`
         : `issue #${reason.issue}: not the owner; ${reason.by} holds the lock`;
     case 'issue-closed':
       return `issue #${reason.issue} is closed`;

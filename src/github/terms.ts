@@ -1,4 +1,4 @@
-/** What callers of the lock manager give and get, and what it refuses before it asks GitHub. */
+/** Types of the lock manager's options and answers, and the checks of options before it asks GitHub. */
 import type { Clock } from '../clock.ts';
 import {
   isPriority,
@@ -18,10 +18,10 @@ import type { LockReason } from './reason.ts';
 
 /** What to do if another worker has the issue. */
 export const ConflictStrategy = {
-  /** Waits 1, 2, 4, 8 and 16 s. A stale lock is left alone. */
+  /** Tries again after 1, 2, 4, 8 and 16 s. Leaves a stale lock alone. */
   RETRY: 'retry',
   FAIL_FAST: 'fail-fast',
-  /** As RETRY, but takes a lock that its holder has not renewed in time. */
+  /** Like RETRY, but takes a lock that its holder did not renew in time. */
   STEAL_STALE: 'steal-stale',
   /** Takes it from its holder. For administrators, with a reason. */
   FORCE_ACQUIRE: 'force',
@@ -31,15 +31,15 @@ export type ConflictStrategy = Strategy;
 
 /** How a lock manager works. */
 export interface LockManagerOptions extends OctokitClientOptions, Partial<Settings> {
-  /** How to reach GitHub; by the REST and GraphQL API, if not given. */
+  /** How to reach GitHub; by default through its REST and GraphQL APIs. */
   readonly client?: GitHubClient;
-  /** Where time comes from; the system, if not given. */
+  /** The clock; by default the system's. */
   readonly clock?: Clock;
-  /** Where lock information is also kept, for display. Never read for a decision. */
+  /** A cache of lock information for display. The manager never reads it for a decision. */
   readonly cache?: LockCache;
-  /** Gets what a person should know. */
+  /** Called with messages that a person should read. */
   readonly onWarning?: (message: string) => void;
-  /** Gets what only helps to find a mistake. */
+  /** Called with messages that only help to find a mistake. */
   readonly onDebug?: (message: string) => void;
 }
 
@@ -55,22 +55,22 @@ export interface AcquireOptions {
   readonly conflictStrategy?: ConflictStrategy;
   /** Needed for FORCE_ACQUIRE. Public. */
   readonly reason?: string;
-  /** Stand in line. Advisory: workers that do not use the queue do not see it. */
+  /** Waits in the queue. Advisory: workers that do not use the queue ignore it. */
   readonly queue?: boolean;
   /** The place in the queue; higher goes first. */
   readonly priority?: PriorityWord | number;
-  /** Stale after this time without a renewal; 5 min if not given. */
+  /** The lock is stale after this time without a renewal; 5 min if not given. */
   readonly lockTimeoutMs?: number;
   /** Ends the wait when it aborts. */
   readonly signal?: AbortSignal;
 }
 
-/** What `acquireLock` answers. */
+/** The answer of `acquireLock`. */
 export type LockResult =
   | { readonly success: true; readonly lockId: number; readonly token: number; readonly lock: GitHubHold }
   | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
 
-/** What `acquireMany` answers. */
+/** The answer of `acquireMany`. */
 export type ManyResult =
   | { readonly success: true; readonly lockIds: readonly number[]; readonly locks: readonly GitHubHold[] }
   | {
@@ -80,7 +80,7 @@ export type ManyResult =
       readonly reason: LockReason;
     };
 
-/** What `releaseLock` answers. */
+/** The answer of `releaseLock`. */
 export type ReleaseResult =
   | { readonly success: true; readonly lockId: number }
   | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
@@ -89,13 +89,13 @@ export type ReleaseResult =
 export interface LockStatus {
   /** Whether a worker has it. */
   readonly isLocked: boolean;
-  /** The account that the lock's record names. */
+  /** The account in the lock's record. */
   readonly assignee: string | null;
   /** What the holder said about itself and its task. */
   readonly metadata: { readonly lock: LockMetadata } | null;
   /** The fencing token of the last holder. */
   readonly token: number;
-  /** Not renewed in time: STEAL_STALE may take it. */
+  /** Whether its holder did not renew it in time, so that STEAL_STALE may take it. */
   readonly isStale: boolean;
 }
 

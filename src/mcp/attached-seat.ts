@@ -1,10 +1,10 @@
 /**
- * Holds over stdio: they rest on the session of this process, so nobody has to renew them, and they end with the process.
+ * Holds over stdio: the session of this process keeps them, so no call has to renew them, and they end with the process.
  *
  *     ask ──▶ pending ──granted──▶ uncollected ──collect──▶ held ──release──▶ gone
  *                └─────── nobody asks for the window ───────┴──▶ gone
  *
- * Each is limited by a timer of this process, which its holder may set again; a limit in the store could not be moved.
+ * A timer of this process limits each hold, because the holder may extend it; a limit in the store could not be changed.
  */
 import type { Clock, Timer } from '../clock.ts';
 import { randomHex } from '../host/random.ts';
@@ -35,7 +35,7 @@ import {
 
 type AnyHold = LockHold | SemaphoreHold;
 
-/** A request that waits, or was granted and not collected. */
+/** A request that waits, or whose grant was not collected yet. */
 interface Pending {
   readonly ticket: string;
   readonly want: Want;
@@ -50,17 +50,17 @@ interface Pending {
 interface Kept {
   readonly hold: AnyHold;
   limit: Limit;
-  /** Why it ended by itself. */
+  /** Why the hold ended without a release. */
   ended?: string;
 }
 
 interface Limit {
   readonly timer: Timer;
-  /** By the monotonic clock. */
+  /** A time on the monotonic clock. */
   readonly at: number;
 }
 
-/** So many answers are remembered, and so many holds that ended by themselves, to tell their holders why. */
+/** How many answers this seat remembers, and how many ended holds, to tell their holders why they ended. */
 const MOST_REMEMBERED = 1_000;
 
 export class AttachedSeat implements Seat {
@@ -71,7 +71,7 @@ export class AttachedSeat implements Seat {
   readonly #kept = new Map<string, Kept>();
   /** By ticket. */
   readonly #collected = new Map<string, Granted>();
-  /** Holders that were answered with a hold of their own that has a lease, which no process renews: taken in a shell, or over HTTP. */
+  /** Holders that got a hold which they had taken in a shell or over HTTP: it has a lease that this process does not renew. */
   readonly #withLease = new Set<string>();
 
   constructor(box: Signalbox, limits: McpLimits, clock: Clock) {
@@ -86,7 +86,7 @@ export class AttachedSeat implements Seat {
 
   async ask(want: Want): Promise<Asked> {
     if (!want.waits) return this.#granted(await this.#acquire(want, { strategy: 'fail-fast' }), want.maxHoldMs);
-    // A client that asks again goes on at its place instead of standing there twice.
+    // A client that asks again continues at its place in line instead of taking a second one.
     const before = [...this.#pending.values()].find((one) => isSame(one.want, want));
     if (before !== undefined) return this.#answer(before);
     const { pending, waits } = this.#begin(want);
@@ -124,12 +124,12 @@ export class AttachedSeat implements Seat {
     pending.window?.cancel();
     await this.#within(pending.settled, waitMs, signal);
     if (!signal.aborted) return this.#answer(pending);
-    // Nobody hears the answer: what was granted waits to be collected, or goes back.
+    // No client hears the answer: the grant waits to be collected, or is released later.
     this.#openWindow(pending);
     return { kind: 'waiting', ticket, position: undefined, holders: [] };
   }
 
-  /** The answer to a poll may be lost on its way, so it is given again for as long as the hold lasts. */
+  /** Repeats the answer to a poll as long as the hold lasts, because the first one may have been lost. */
   #answeredBefore(ticket: string, holder: string): Asked {
     const granted = this.#collected.get(ticket);
     if (granted === undefined || granted.holder !== holder) return { kind: 'gone' };
@@ -143,7 +143,7 @@ export class AttachedSeat implements Seat {
     pending.window = this.#clock.timer(this.#limits.windowMs, () => void this.#abandon(pending));
   }
 
-  /** Hands out the hold, or tells how the request waits; from then on the window runs. */
+  /** Hands out the hold, or reports how the request waits, and starts the window. */
   async #answer(pending: Pending): Promise<Asked> {
     const { ticket, want, hold, failure } = pending;
     pending.window?.cancel();
@@ -203,7 +203,7 @@ export class AttachedSeat implements Seat {
 
   async #granted(hold: AnyHold, maxHoldMs: number): Promise<Granted> {
     const { resource, holder, token, isReentry } = hold;
-    // A re-entry is the hold that its holder had, which is kept already, or was taken by another process.
+    // A re-entry returns the hold that its holder already has, which this seat keeps or another process took.
     if (!isReentry) this.#keep(hold, maxHoldMs);
     const times = isReentry ? await this.#timesOf(hold) : { maxHoldMs };
     return {
@@ -212,7 +212,7 @@ export class AttachedSeat implements Seat {
     };
   }
 
-  /** A hold that its holder had before keeps its time: to ask again extends nothing. */
+  /** Leaves the time limit of an existing hold alone, because asking again does not extend it. */
   async #timesOf({ resource, holder, token }: AnyHold): Promise<Pick<Granted, 'ttlMs' | 'maxHoldMs'>> {
     const kept = this.#kept.get(keyOf(resource, { holder, token }));
     if (kept !== undefined) return { maxHoldMs: this.#leftOf(kept.limit) };
@@ -231,7 +231,7 @@ export class AttachedSeat implements Seat {
 
   #keep(hold: AnyHold, maxHoldMs: number): void {
     const key = keyOf(hold.resource, hold);
-    // Two calls may wait at one place; the second hears of the same hold.
+    // Two calls may wait at one place; the second gets the same hold.
     if (this.#kept.has(key)) return;
     const kept: Kept = { hold, limit: this.#limit(key, maxHoldMs) };
     this.#kept.set(key, kept);
@@ -302,7 +302,7 @@ export class AttachedSeat implements Seat {
     return { task: id, holder, token, attempt, data };
   }
 
-  /** The process renews what it holds itself. */
+  /** Nothing to do: the process renews its own holds. */
   async touch(holder: string): Promise<readonly Held[]> {
     const uncollected = new Set(
       [...this.#pending.values()].flatMap(({ hold }) => (hold === undefined ? [] : [keyOf(hold.resource, hold)])),

@@ -1,4 +1,4 @@
-/** The state of the store in few words: a model pays for each of them. */
+/** The state of the store in few words, because a model pays for each word. */
 import { drainTold } from '../core/index.ts';
 import { countsOf, lookAtEverything } from '../json/status.ts';
 import { time } from '../json/time.ts';
@@ -6,7 +6,7 @@ import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } fr
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Named } from './seat.ts';
 
-/** More of a kind are counted, and not listed. */
+/** How many of a kind the board lists; it only counts the rest. */
 const MOST = 50;
 
 export async function boardOf(box: Signalbox): Promise<Readonly<Record<string, unknown>>> {
@@ -69,7 +69,7 @@ function holdersTold(
       ...(reason !== undefined && { reason }),
       ...(mode === 'shared' && { mode }),
       ...(slots !== undefined && { slots }),
-      // The holder is gone; the next request gets it.
+      // The holder is gone; the next request gets the resource.
       ...(isStale && { stale: true }),
     })),
   };

@@ -1,6 +1,6 @@
 /**
- * Holds over HTTP: each has a lease of its own. While a request waits, and until its grant is collected, the lease is as long
- * as the window; afterwards it lasts for the time that a holder may be silent.
+ * Holds over HTTP: each has its own lease. While a request waits, and until its grant is collected, the lease is as long as the
+ * window; after that it is as long as a holder may be silent.
  */
 import type { Clock } from '../clock.ts';
 import type { Collected } from '../runtime/holds/tickets.ts';
@@ -29,14 +29,14 @@ import {
 
 type AnyHold = DetachedHold & { readonly mode?: Granted['mode']; readonly slots?: Granted['slots'] };
 
-/** Polls renew what their holder has no more often than this part of the time that it may be silent. */
+/** Limits how often polls renew: at most once in this part of the time that a holder may be silent. */
 const POLLS_RENEW_AFTER = 0.1;
 
 export class DetachedSeat implements Seat {
   readonly #box: Signalbox;
   readonly #limits: McpLimits;
   readonly #clock: Clock;
-  /** When polls of a holder last renewed what it has. */
+  /** When polls last renewed the holds of a holder. */
   readonly #polled = new Map<string, number>();
 
   constructor(box: Signalbox, limits: McpLimits, clock: Clock) {
@@ -58,14 +58,14 @@ export class DetachedSeat implements Seat {
       ...{ holder, ttlMs: this.#limits.ttlMs, ticketMs: this.#limits.windowMs },
       ...(!waits && { strategy: 'fail-fast' }),
     } as never);
-    // A client that asks again, because its connection broke, goes on at its place instead of standing there twice.
+    // A client that asks again, because its connection broke, continues at its place in line instead of taking a second one.
     const before = answer.kind === 'waiting' ? await this.#placeBefore(want, answer.ticket) : undefined;
     if (before === undefined || answer.kind !== 'waiting') return this.#told(want, answer);
     await of.withdraw({ ticket: answer.ticket, holder });
     return { ...answer, ticket: before };
   }
 
-  /** The ticket of an earlier request of the same holder for the same. */
+  /** The ticket of an earlier request by the same holder for the same resource. */
   async #placeBefore(
     { kind, name, holder, mode = 'exclusive', slots = 1 }: Want,
     ticket: string,
@@ -80,7 +80,7 @@ export class DetachedSeat implements Seat {
 
   async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
     const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal });
-    // Nobody hears the answer: what was granted keeps its short lease, and is collected later or goes back.
+    // No client hears the answer: the grant keeps its short lease, until a later call collects it or the lease ends.
     if (signal.aborted) return { kind: 'waiting', ticket, position: undefined, holders: [] };
     return this.#told(of, answer);
   }
@@ -122,7 +122,7 @@ export class DetachedSeat implements Seat {
     return collected.map(told);
   }
 
-  /** A grant that waits to be collected is left alone: other calls must not keep it for an agent that forgot it. */
+  /** Skips grants that have yet to be collected: other calls must not keep them for an agent that forgot them. */
   async #isCollected({ isAttached, of, token }: HeldNow): Promise<boolean> {
     if (isAttached || 'task' in of) return true;
     const { locks, semaphores } = await this.#box.survey({ resource: of });
@@ -141,7 +141,7 @@ export class DetachedSeat implements Seat {
     await this.touch(holder);
   }
 
-  /** A new grant has moved to a lease for as long as its holder may be silent. A hold from before follows. */
+  /** Extends an earlier hold to the time that a holder may be silent; a new grant has that lease already. */
   async #told(of: Named, answer: Collected<AnyHold>): Promise<Asked> {
     if (answer.kind !== 'acquired') return answer;
     const { resource, holder, token, outcome, maxHoldMs, mode, slots } = answer.hold;
@@ -150,7 +150,7 @@ export class DetachedSeat implements Seat {
     if (isHeldBefore) {
       const longer = await resourceOf(this.#box, of).extend({ holder, token }, this.#limits.ttlMs);
       if (!('ttlMs' in longer)) return { kind: 'gone' };
-      // A hold that rests on a session ends with its process, and no call here renews it.
+      // A hold that belongs to a session ends with its process; no call here renews it.
       ttlMs = longer.kind === 'attached' ? undefined : longer.ttlMs;
     }
     return {

@@ -1,6 +1,6 @@
 /** Teaches agents to work together: the instructions that come with the tools, and the prompt. */
 
-/** Clients add it to what the model knows from the start, so it is short. */
+/** Short, because clients add it to every conversation. */
 export const INSTRUCTIONS = `signalbox keeps agents, people and CI jobs from stepping on each other.
 Before you change something that others share (push or merge a branch, deploy, migrate a database, use a port or a test
 environment), call acquire with its name; work only after status granted; call release as soon as you are done.

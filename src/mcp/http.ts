@@ -1,4 +1,4 @@
-/** MCP over streamable HTTP, under the server of the store: every request stands alone, and any server may answer the next. */
+/** MCP over streamable HTTP, mounted in the HTTP server: requests share no state, so any server may answer the next one. */
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -14,7 +14,7 @@ export interface HttpOptions {
   readonly clock?: Clock;
 }
 
-/** Answers requests whose caller and body have been checked. */
+/** Answers requests whose caller and body the server has checked. */
 export interface McpOverHttp {
   fetch(request: Request, caller: Caller, parsedBody: unknown): Promise<Response>;
   close(): Promise<void>;
@@ -29,7 +29,7 @@ export function mcpOverHttp(
   const handler = createMcpHandler(
     (context) => {
       const caller = context.authInfo?.extra?.['caller'] as Caller;
-      // A client of the older generation has no stream over which it could be told.
+      // A client of the older generation has no stream for announcements.
       const gone = context.requestInfo?.signal;
       return mcpServer({ box, caller, clock, limits, seat, gone }, context, { version, notifiesLegacy: false });
     },
@@ -38,7 +38,7 @@ export function mcpOverHttp(
   return {
     fetch: (request, caller, parsedBody) =>
       handler.fetch(request, {
-        // The token itself stays outside.
+        // The handler never gets the token itself.
         authInfo: { token: '', clientId: caller.id, scopes: [], extra: { caller } },
         ...(parsedBody !== undefined && { parsedBody }),
       }),

@@ -1,19 +1,19 @@
-/** The times that govern waits and holds over MCP. Tests pass shorter ones. */
+/** The time limits of waits and holds over MCP. Tests pass shorter ones. */
 
 export interface McpLimits {
-  /** The longest time that a call blocks. Clients give up a silent call after a minute or two. */
+  /** How long a call may block. Clients give up a silent call after a minute or two. */
   readonly blockMs: number;
-  /** How long a client that takes tasks waits for its first answer: a short wait is cheaper than a task. */
+  /** How long a client with the Tasks extension waits for its first answer: a short wait is cheaper than a task. */
   readonly taskAfterMs: number;
-  /** A ticket that nobody asks for leaves the queue after this time, and a grant that nobody collects goes back. */
+  /** After this time, a request whose ticket was not sent leaves the queue, and a grant that was not collected is released. */
   readonly windowMs: number;
-  /** Over HTTP, a hold ends when its holder has called nothing for this long. */
+  /** Over HTTP, a hold ends when its holder has made no call for this long. */
   readonly ttlMs: number;
   /** A hold ends after this time unless its holder extends it. */
   readonly maxHoldMs: number;
-  /** How often a call that waits reports progress. */
+  /** How often a waiting call reports progress. */
   readonly progressMs: number;
-  /** How often a client should ask for its task. */
+  /** How often a client should poll its task. */
   readonly pollMs: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tickets and task ids. They carry all that is needed to go on with a wait, so that any server of the store can, and nothing
- * is kept between two requests. They grant nothing: what they say is checked like a new request.
+ * Tickets and task ids. They carry everything that is needed to go on with a wait, so that any server of the store can, and no
+ * server keeps state between two requests. They grant nothing: the server checks their content like a new request.
  */
 import { z } from 'zod';
 import { conditionProblem, type Condition, nameProblem } from '../core/index.ts';
@@ -19,7 +19,7 @@ const queued = z.strictObject({
   ticket: name,
   ...times,
 });
-/** A worker that waits for a task. It has no place in a queue: any worker may get any task. */
+/** A worker that waits for a task. It has no place in a queue, because any worker may get any task. */
 const claiming = z.strictObject({
   of: z.literal('claim'),
   id: name,
@@ -43,7 +43,7 @@ export type GuardPlace = z.infer<typeof guarding>;
 export type Place = QueuePlace | ClaimPlace | GuardPlace;
 
 const PREFIX = 'sbx-';
-/** A task id travels in a header too. */
+/** A task id is also sent in a header. */
 export const LONGEST_PLACE = 6_000;
 
 export function placeText(of: Place): string {
@@ -56,7 +56,7 @@ export function placeIn(text: string): Place {
   throw new Problem('invalid-input', `${shown(text)} is not a ticket of signalbox; pass it exactly as it was answered`);
 }
 
-/** The ticket of a wait in a queue, and no other. */
+/** Reads the ticket of a wait in a queue; refuses any other. */
 export function queuePlaceIn(text: string): QueuePlace {
   const found = placeIn(text);
   if (found.of === 'hold') return found;

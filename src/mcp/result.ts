@@ -1,6 +1,6 @@
 /**
- * What tools answer. Every result has `status` for programs, `message` for the model and its user, and `next`: what to call
- * next. A lock that is busy is an answer; a hold that was lost, or is another's, is an error.
+ * The answers of tools. Every result has `status` for programs, `message` for the model and its user, and `next`: what to call
+ * next. A busy lock is an answer; a hold that was lost, or belongs to another holder, is an error.
  */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { type FailureCode, redactedWords } from '../failure.ts';
@@ -26,11 +26,11 @@ export function refused(status: string, message: string, next: string, details: 
   return { status, message, next, details, isError: true };
 }
 
-/** The same as structured content and as text, for clients that pass only one of them to the model. */
+/** Repeats the structured content as text, for clients that pass only one of them to the model. */
 export function resultOf({ status, message, next, details = {}, isError }: Told): CallToolResult {
   const body = { status, message, next, ...details };
   const text = JSON.stringify(body);
-  // What a client gets must be JSON: no undefined fields.
+  // A client must get JSON, which has no undefined fields.
   const structuredContent = JSON.parse(text) as Record<string, unknown>;
   return { content: [{ type: 'text', text }], structuredContent, ...(isError === true && { isError }) };
 }
@@ -52,10 +52,10 @@ export function failureTold(error: unknown): Told {
 }
 
 interface After {
-  /** What the refusal is called here, if it has another name. */
+  /** The status for this refusal, if it differs from its kind. */
   readonly status?: string;
   readonly next: string;
-  /** Absent for a refusal that is an answer: the model may simply go on with something else. */
+  /** Absent if the refusal is just an answer, and the model may go on with something else. */
   readonly isError?: true;
 }
 

@@ -1,7 +1,7 @@
 /**
- * How the holds of agents live. Over stdio one process serves one client until it ends: its holds rest on the
- * session of the process (`attached-seat.ts`). Over HTTP every request stands alone: holds have leases of their own, and any
- * server of the store goes on with them (`detached-seat.ts`).
+ * Keeps the holds of agents alive. Over stdio one process serves one client until it ends, and the session of the process keeps
+ * its holds (`attached-seat.ts`). Over HTTP requests share no state: holds have their own leases, and any server of the store
+ * goes on with them (`detached-seat.ts`).
  */
 import type { LockMode } from '../core/index.ts';
 import type { Lock } from '../runtime/holds/lock.ts';
@@ -34,11 +34,11 @@ export interface Want extends Named {
 export interface Granted extends HoldClaim {
   readonly kind: 'granted';
   readonly resource: string;
-  /** Whether the holder had it already. */
+  /** Whether the holder already had it. */
   readonly isHeldBefore: boolean;
   readonly mode?: LockMode;
   readonly slots?: readonly number[];
-  /** It ends when its holder has called nothing for this long; absent if a process renews it. */
+  /** It ends when its holder has made no call for this long; absent if a process renews it. */
   readonly ttlMs?: number;
   /** How long it may be held from now on. */
   readonly maxHoldMs?: number;
@@ -75,28 +75,31 @@ export interface ClaimedTask {
   readonly ttlMs?: number;
 }
 
-/** Throws `NotAcquired` where a request is refused. */
+/** Throws `NotAcquired` if a request is refused. */
 export interface Seat {
-  /** Whether a call of this holder has to renew what it holds. */
+  /** Whether a call of this holder has to renew its holds. */
   needsTouch(holder: string): boolean;
   /** Grants at once, or leaves the request in the queue. */
   ask(want: Want): Promise<Asked>;
   /** Goes on with a request for at most `waitMs`. Keeps its place for another window. */
   collect(place: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked>;
-  /** Leaves the queue; a hold that it was granted goes back. Answers whether there was such a request. */
+  /** Leaves the queue, and releases the hold if the request was granted. Answers whether there was such a request. */
   withdraw(place: QueuePlace): Promise<boolean>;
-  /** The same for a wait that its client gives up; a hold that was collected stays. */
+  /** The same for a wait that its client gives up; keeps a hold that was collected. */
   giveUp(place: QueuePlace): Promise<void>;
   renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed>;
   release(of: Named, claim: { readonly holder: string; readonly token?: number }): Promise<ClaimReleaseOutcome>;
   claim(wanted: ClaimWanted): Promise<ClaimedTask>;
-  /** A holder called: what it holds lasts for its full time again. Answers what that is, without grants that wait to be collected. */
+  /**
+   * Called when a holder makes a call: renews its holds for their full time. Answers these holds, without grants that have yet to
+   * be collected.
+   */
   touch(holder: string): Promise<readonly Held[]>;
-  /** A client asks for a task of this holder, as it does every few seconds: keeps what the holder has, at little cost. */
+  /** Called when a client polls a task of this holder, every few seconds: renews the holder's holds at little cost. */
   polled(holder: string): Promise<void>;
 }
 
-/** Something that a holder has. */
+/** A hold or a claim of a holder. */
 export interface Held {
   readonly resource: string;
   readonly token: number;
@@ -109,7 +112,7 @@ export function resourceOf(box: Signalbox, { kind, name }: Named, capacity?: num
 
 export type HeldNow = Held & { readonly isAttached: boolean; readonly of: Named | { readonly task: string } };
 
-/** Finds the holds and claims of one holder, of all processes. */
+/** Finds the holds and claims of one holder in all processes. */
 export async function heldBy(box: Signalbox, holder: string): Promise<readonly HeldNow[]> {
   const [{ locks, semaphores }, tasks] = await Promise.all([
     box.survey({ leases: false }),
@@ -133,7 +136,7 @@ export async function heldBy(box: Signalbox, holder: string): Promise<readonly H
   ];
 }
 
-/** Renews what has a lease of its own; a process renews the rest. */
+/** Renews the holds that have their own lease; their process renews the others. */
 export async function renewDetached(box: Signalbox, holder: string, held: readonly HeldNow[]): Promise<void> {
   const detached = held.filter(({ isAttached }) => !isAttached);
   await Promise.all(

@@ -21,13 +21,13 @@ import { TOOLS } from './tools/index.ts';
 
 export interface McpOptions {
   readonly version: string;
-  /** Whether a client of the older generation can be told that a resource changed. */
+  /** Whether this transport can announce changed resources to a client of the older generation. */
   readonly notifiesLegacy: boolean;
 }
 
 const MOST_PROBLEMS = 5;
 
-/** Lists stay the same for as long as the server runs; what is in use changes all the time. */
+/** How long clients may cache: lists never change while the server runs, the state of resources changes all the time. */
 const STEADY = { ttlMs: 3_600_000, cacheScope: 'private' } as const;
 const FLEETING = { ttlMs: 0, cacheScope: 'private' } as const;
 
@@ -68,7 +68,7 @@ export function mcpServer(desk: Desk, { era }: Pick<McpRequestContext, 'era'>, o
   return server;
 }
 
-/** A caller sees the tools that its role allows. */
+/** Registers the tools that the caller's role allows. */
 function addTools(server: McpServer, desk: Desk): void {
   const tools = new Map(TOOLS.filter(({ role }) => allows(desk.caller.role, role)).map((one) => [one.name, one]));
   for (const { name, title, description, input, output, annotations } of tools.values()) {
@@ -80,7 +80,7 @@ function addTools(server: McpServer, desk: Desk): void {
       (() => undefined) as never,
     );
   }
-  // The SDK would answer wrong arguments by a text of its own, without status and next.
+  // The SDK would answer wrong arguments with its own text, without status and next.
   server.server.setRequestHandler('tools/call', async ({ params: { name, arguments: given = {} } }, ctx) => {
     const tool = tools.get(name);
     if (tool === undefined) {
@@ -109,14 +109,14 @@ async function answered(tool: Tool, given: unknown, call: ToolCall): Promise<Tol
   }
 }
 
-/** The caller, by its name or by its ticket. Refuses a ticket that is none, as its tool would. */
+/** Finds the calling holder by its name or by its ticket. Refuses an invalid ticket, as the tool would. */
 function holderIn(input: unknown): string | undefined {
   const { holder, ticket } = input as { readonly holder?: string; readonly ticket?: string };
   return holder ?? (ticket === undefined ? undefined : placeIn(ticket).holder);
 }
 
 function wrongInput({ name, input }: Tool, { issues }: z.ZodError): Told {
-  // An unknown name explains most of the other problems.
+  // Reported first: an unknown argument explains most of the other problems.
   const isUnknown = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys';
   const sorted = [...issues.filter(isUnknown), ...issues.filter((issue) => !isUnknown(issue))].slice(0, MOST_PROBLEMS);
   const more = issues.length > MOST_PROBLEMS ? '; and more' : '';
@@ -149,14 +149,17 @@ function callOf(desk: Desk, { server }: McpServer, ctx: ServerContext): ToolCall
         ? undefined
         : (waitedMs, ofMs, message) => {
             const params = { progressToken: token, progress: waitedMs / 1000, total: ofMs / 1000, message };
-            // A client that is gone hears nothing.
+            // The client may have disconnected.
             void mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined);
           },
     newHolder: () => newHolder(client, desk.caller.holders),
   };
 }
 
-/** Two agents of one client are two holders, so each gets a name of its own; where a token is bound, one that it may use. */
+/**
+ * Makes a new name for each agent, because two agents of one client are two holders. With a bound token, the name is one that it
+ * may use.
+ */
 function newHolder(client: string | undefined, bound: readonly string[] | undefined): string {
   const own = randomHex(4);
   if (bound === undefined) {

@@ -1,6 +1,6 @@
 /**
- * MCP over stdin and stdout: one process for one client. What it holds rests on its session; the end of stdin releases
- * everything, and so does the end of the process.
+ * MCP over stdin and stdout: one process for one client. The session of the process keeps its holds; the end of stdin or of the
+ * process releases everything.
  */
 import type { Readable, Writable } from 'node:stream';
 import type { McpServer } from '@modelcontextprotocol/server';
@@ -17,14 +17,14 @@ import { Updates } from './updates.ts';
 
 export interface StdioOptions {
   readonly version: string;
-  /** The store; the one of this place, if not given. */
+  /** The store; by default the one that belongs to this directory. */
   readonly store?: string | undefined;
-  /** Ends it, as the end of stdin does. */
+  /** Stops serving, as the end of stdin does. */
   readonly signal?: AbortSignal;
   readonly onTrouble?: (message: string) => void;
 }
 
-/** Serves the client at the other end of stdin and stdout until it is gone. */
+/** Serves the client at the other end of stdin and stdout until it disconnects. */
 export async function serveOverStdio({ store, ...options }: StdioOptions): Promise<void> {
   const box = await open(store, { component: 'mcp', log: serverLog('signalbox-mcp') });
   try {
@@ -39,14 +39,14 @@ export interface StreamOptions extends Omit<StdioOptions, 'store'> {
   readonly clock?: Clock;
 }
 
-/** Resolves when the client is gone. The caller closes the signalbox, which releases what the client held. */
+/** Resolves when the client disconnects. The caller then closes the signalbox, which releases the client's holds. */
 export async function serveStreams(
   box: Signalbox,
   input: Readable,
   output: Writable,
   { version, signal, onTrouble, limits = LIMITS, clock = systemClock }: StreamOptions,
 ): Promise<void> {
-  // The process belongs to the user who started the client, who may do all that the command line may.
+  // The process belongs to the user who started the client and who may do everything that the command line may.
   const caller = { id: 'stdio', name: 'stdio', role: 'administrator' } as const;
   const desk: Desk = { box, caller, clock, limits, seat: new AttachedSeat(box, limits, clock) };
   const updates = new Updates(box);
@@ -62,7 +62,7 @@ export async function serveStreams(
     { transport, onerror: (error) => onTrouble?.(error.message) },
   );
   onFirstListen(transport, () => {
-    // The SDK passes on what its subscriptions ask for.
+    // The SDK forwards announcements to its subscriptions.
     updates.subscribe((event) => {
       if (event.kind !== 'resource_updated') return;
       void served?.server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
@@ -78,7 +78,7 @@ export async function serveStreams(
   await handle.close();
 }
 
-/** The SDK answers `subscriptions/listen` itself and calls no handler, so the first one is seen on its way in. */
+/** Watches the incoming messages for the first `subscriptions/listen`, because the SDK answers it without calling a handler. */
 function onFirstListen(transport: StdioServerTransport, call: () => void): void {
   const pass = transport.onmessage;
   let isHeard = false;

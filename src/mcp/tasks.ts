@@ -1,6 +1,6 @@
 /**
- * The Tasks extension: a wait as a task that the client polls, so that it costs the model no turn. The id of a task carries
- * the whole request, so nothing is kept here: any server of the store answers for it.
+ * The Tasks extension turns a wait into a task that the client polls, so that it costs the model no turn. The id of a task
+ * carries the whole request, so this server keeps nothing, and any server of the store can answer.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -25,10 +25,10 @@ import { claimedTold, isOver, noneTold } from './tools/work.ts';
 
 export const TASKS = 'io.modelcontextprotocol/tasks';
 
-/** What became of a wait: a result, or what it still waits for. */
+/** The state of a wait: a result, or what it still waits for. */
 type Progress = { readonly done: Told } | { readonly waits: string };
 
-/** While one server claims a task for a poll, another poll waits this long at most before it counts as never made. */
+/** While one server claims a task for a poll, another poll waits at most this long before it considers that claim failed. */
 const CLAIMING_MS = 30_000;
 
 /** The answer to a tool call that goes on as a task. */
@@ -47,7 +47,7 @@ export function addTasks({ server }: McpServer, desk: Desk): void {
     });
     const task = taskOf(desk, place);
     if ('waits' in found) return { ...task, status: 'working', statusMessage: found.waits };
-    // The holder has its full time from the answer on. The next call renews what this one could not.
+    // The holder gets its full time from this answer on. If the renewal fails, the next call makes up for it.
     await keep(desk, place, 'touch').catch(() => undefined);
     const status = found.done.status === 'cancelled' ? 'cancelled' : 'completed';
     return { ...task, status, statusMessage: found.done.message, result: resultOf(found.done) };
@@ -67,12 +67,12 @@ export function addTasks({ server }: McpServer, desk: Desk): void {
   });
 }
 
-/** To ask for a task is a call of its holder: what the holder has goes on. */
+/** Polling a task counts as a call of its holder, so it renews the holder's holds. */
 async function keep({ seat, caller }: Desk, { holder }: Place, how: 'polled' | 'touch'): Promise<void> {
   if (holder !== undefined && allows(caller.role, 'worker') && seat.needsTouch(holder)) await seat[how](holder);
 }
 
-/** A task that is done stays as it is, and so does what its client got by it. */
+/** Leaves a finished task as it is, and the hold or claim that it got. */
 async function cancel({ box, seat, clock, limits }: Desk, place: Place): Promise<void> {
   if (place.of === 'hold') return seat.giveUp(place);
   if (place.of === 'guard') return;
@@ -89,7 +89,7 @@ function onceOf(place: ClaimPlace): readonly [string, string] {
   return [key, key];
 }
 
-/** Whether this very request says that its client takes tasks: what it said before does not count. */
+/** Whether this request itself says that its client has the Tasks extension; earlier requests do not count. */
 export function takesTasks({ mcpReq: { envelope } }: ServerContext): boolean {
   const told = (envelope ?? {}) as { readonly [CLIENT_CAPABILITIES_META_KEY]?: { readonly extensions?: object } };
   const { extensions } = told[CLIENT_CAPABILITIES_META_KEY] ?? {};
@@ -125,13 +125,13 @@ function placeNamed({ caller }: Desk, taskId: string): Place {
   }
 }
 
-/** A refusal is a result. */
+/** Turns a refusal into a result. */
 async function answered(look: () => Promise<Progress>): Promise<Progress> {
   try {
     return await look();
   } catch (error) {
     const { status } = failureTold(error);
-    // The client asks again.
+    // The client will poll again.
     if (status === 'unavailable' || status === 'closed') return { waits: 'the store cannot be reached; trying again' };
     return { done: failureTold(error) };
   }
@@ -170,7 +170,7 @@ async function holdProgress(
   };
 }
 
-/** A poll whose answer is lost must not claim a second task: the first answer is kept for the polls that follow. */
+/** Keeps the first answer for later polls, because a poll after a lost answer must not claim a second task. */
 async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, signal: AbortSignal): Promise<Progress> {
   const { box, seat, limits } = desk;
   const { holder, task, capabilities } = place;
@@ -192,12 +192,12 @@ async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, sig
   try {
     if (!signal.aborted && (await begun.done({ status: 200, body }, limits.ttlMs))) return { done };
   } catch (error) {
-    // Perhaps the answer is kept all the same: the next poll gives it, so the claim must stand.
+    // The answer may have been kept after all, and the next poll would return it, so the claim must stand.
     if (!(await begun.failed())) return waits;
     await giveBack();
     throw error;
   }
-  // The client is gone, or has cancelled the task: another worker gets it.
+  // The client is gone or has cancelled the task, so another worker gets it.
   await begun.failed();
   await giveBack();
   return waits;

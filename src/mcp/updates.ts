@@ -1,4 +1,4 @@
-/** Announces changed resources from the events of the store, so changes by other processes are announced too. */
+/** Announces changed resources. It follows the events of the store, so it announces changes by other processes too. */
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Subscription } from '../runtime/subscription.ts';
@@ -29,7 +29,7 @@ export class Updates implements ServerEventBus {
   async #follow(): Promise<Subscription | undefined> {
     try {
       return await this.#box.on('*', ({ type, resource }) => {
-        // The bus of keys has no resource, and after missed events all may have changed.
+        // Plain keys have no resource, and after missed events any resource may have changed.
         const uris = type === 'resync' ? changedBy('*') : changedBy(resource);
         for (const uri of uris) this.publish({ kind: 'resource_updated', uri });
       });

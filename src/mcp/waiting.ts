@@ -1,5 +1,5 @@
 /**
- * Waits of tools. A call blocks for a while; what takes longer goes on as a task, where the client takes tasks, or by a
+ * Waits of tools. A call blocks for a while; a longer wait goes on as a task, if the client has the Tasks extension, or with a
  * ticket:
  *
  *     call ──▶ granted
@@ -24,7 +24,7 @@ export function waitOf({ takesTasks, limits }: ToolCall, totalMs: number): Wait 
   return { totalMs, blockMs: takesTasks ? Math.min(taskAfterMs, blockMs) : blockMs, goesOn: true };
 }
 
-/** Reports progress while `work` runs. `told` says what is waited for; it may have to look. */
+/** Reports progress while `work` runs. `told` returns what the call waits for; it may have to read the store. */
 export async function reporting<T>(
   { progress, clock, limits }: ToolCall,
   ofMs: number,

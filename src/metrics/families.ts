@@ -5,7 +5,7 @@ export type Labels = Readonly<Record<string, string>>;
 type Total = Pick<Durations, 'sumMs' | 'count'>;
 export type Samples<T = number> = readonly (readonly [labels: Labels, value: T])[];
 
-/** One metric: what it means, and its values by label. */
+/** One metric: its help text, and its values by label. */
 export type Family = { readonly help: string } & (
   | { readonly type: 'counter' | 'gauge'; readonly samples: Samples }
   | { readonly type: 'histogram'; readonly samples: Samples<Durations> }
@@ -26,7 +26,7 @@ export function histogram(help: string, samples: Samples<Durations> | Durations)
   return { help, type: 'histogram', samples: 'buckets' in samples ? [[{}, samples]] : samples };
 }
 
-/** One sample for each of these figures, under the word that names it. */
+/** Makes one sample per figure, labelled with its name. */
 export function labelled(label: string, figures: Readonly<Record<string, number>>): Samples {
   return Object.entries(figures).map(([word, value]) => [{ [label]: word }, value]);
 }
@@ -53,7 +53,7 @@ function linesOf(name: string, family: Family): readonly string[] {
   }
 }
 
-/** In seconds, as Prometheus wants all times. */
+/** Converts to seconds, the unit of all times in Prometheus. */
 function bucketLines(name: string, labels: Labels, { buckets, count }: Durations): readonly string[] {
   const bucket = `${name}_bucket`;
   return [

@@ -1,22 +1,22 @@
-/** What a process has counted and measured, and what the whole store holds, for Prometheus. */
+/** Writes metrics for Prometheus: counts and timings of a process, and the holds of the whole store. */
 import type { Denials } from '../runtime/observe/denials.ts';
 import type { LockMetrics, Metrics, ResourceMetrics } from '../runtime/observe/metrics.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import { counter, type Families, gauge, histogram, labelled, type Labels, rendered, type Samples } from './families.ts';
 
-/** A signalbox, as far as its metrics are concerned. */
+/** The methods of a signalbox that its metrics need. */
 export interface MeasuredBox {
-  /** What this process has counted and measured. */
+  /** The counts and timings of this process. */
   getMetrics(): Metrics;
   /** How often requests were denied in the whole fleet. */
   denials(): Promise<Denials>;
-  /** Who holds what in the whole store, and who waits. */
+  /** Shows who holds what in the whole store, and who waits. */
   survey(): Promise<Survey>;
 }
 
-/** Whose metrics are shown: at least one of these. */
+/** The sources of metrics; at least one of these. */
 export interface MetricsSources {
-  /** A store that is open. */
+  /** An open store. */
   readonly box?: MeasuredBox | undefined;
   /** Managers of locks on GitHub Issues, each under the name of its repository. */
   readonly lockManagers?: Readonly<Record<string, { getMetrics(): LockMetrics }>> | undefined;
@@ -25,7 +25,7 @@ export interface MetricsSources {
 /** The `Content-Type` that Prometheus expects. */
 export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** The answer to a scrape of Prometheus. Reads the store twice: how many were denied, and who holds and waits. */
+/** Answers a scrape of Prometheus. Reads the store twice: the denials, and the holds and queues. */
 export async function prometheusText(sources: MetricsSources): Promise<string> {
   return rendered(await familiesOf(sources));
 }

@@ -1,6 +1,6 @@
 /**
- * Spans and metrics for OpenTelemetry, through its API package alone: the program that uses it chooses an SDK and registers it.
- * Nothing of this is loaded unless a program imports it, and it does nothing unless an SDK is registered.
+ * Spans and metrics for OpenTelemetry. Uses only the API package: your program chooses and registers an SDK. Loaded only if a
+ * program imports it, and does nothing unless an SDK is registered.
  */
 import {
   type Attributes,
@@ -18,19 +18,19 @@ import type { StepFields, StepName, Trace, Tracer } from '../runtime/tracer.ts';
 import { countWith, recorderOf } from './instruments.ts';
 import { isRegistered } from './registered.ts';
 
-/** What is observed of a signalbox. */
+/** The methods of a signalbox that this needs. */
 export interface Observable {
-  /** What this process has counted. */
+  /** The counts of this process. */
   getMetrics(): Metrics;
-  /** Hears of every step. */
+  /** Subscribes a tracer to every step. */
   trace(tracer: Tracer): Subscription;
 }
 
 const NAME = 'signalbox';
 
 /**
- * From now on every acquire, hold, claim, task and phase of this process is a span, and what it counts and measures is read by
- * the meter. Register the SDK first: where there is none, this does nothing. `unsubscribe` ends it.
+ * Makes a span of every acquire, hold, claim, task and phase of this process from now on, and exposes its counts and timings to
+ * the meter. Register the SDK first: without one, this does nothing. `unsubscribe` ends it.
  */
 export function instrument(box: Observable): Subscription {
   if (!isRegistered()) return subscription(() => undefined);
@@ -48,7 +48,7 @@ export function instrument(box: Observable): Subscription {
   });
 }
 
-/** A refusal is an answer of these, not an error. */
+/** Steps for which a refusal is an answer, not an error. */
 const MAY_BE_REFUSED: readonly StepName[] = ['acquire', 'claim'];
 
 function spansOf(tracer: SpanTracer): (step: StepName, fields: StepFields, parent: Context) => Trace {

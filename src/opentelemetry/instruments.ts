@@ -1,4 +1,4 @@
-/** The names of instruments, and where their values come from. */
+/** The names of the instruments, and the source of their values. */
 import type { Attributes, Meter, ObservableResult } from '@opentelemetry/api';
 import { BOUNDS_MS } from '../runtime/observe/measures.ts';
 import type { Metrics, ResourceMetrics } from '../runtime/observe/metrics.ts';
@@ -18,7 +18,7 @@ const by =
   (all: Metrics): readonly Count[] =>
     Object.entries(figures(all)).map(([word, value]) => [value, { [label]: word }]);
 
-/** An exporter for Prometheus makes of these names the ones that `/metrics` has: dots become `_`, a counter ends with `_total`. */
+/** An exporter for Prometheus turns these names into those of `/metrics`: dots become `_`, a counter gets `_total`. */
 export const COUNTERS: Readonly<Record<string, (all: Metrics) => readonly Count[]>> = {
   'signalbox.acquisitions': byKind((of) => of.acquisitions),
   'signalbox.conflicts': byKind((of) => of.conflicts),
@@ -30,7 +30,7 @@ export const COUNTERS: Readonly<Record<string, (all: Metrics) => readonly Count[
   'signalbox.store.transactions.failed': ({ failedTransactions }) => [[failedTransactions]],
 };
 
-/** In seconds. */
+/** The names of the histograms, whose unit is seconds. */
 export const HISTOGRAMS: Readonly<Record<Measured, string>> = {
   wait: 'signalbox.acquire.wait',
   hold: 'signalbox.hold',
@@ -40,7 +40,7 @@ export const HISTOGRAMS: Readonly<Record<Measured, string>> = {
   transactions: 'signalbox.store.transaction',
 };
 
-/** Read when the SDK collects: a count costs nothing before. */
+/** Reads the counts only when the SDK collects, so counting itself costs nothing extra. */
 export function countWith(meter: Meter, box: { getMetrics(): Metrics }): () => void {
   const stops = Object.entries(COUNTERS).map(([name, read]) => {
     const counter = meter.createObservableCounter(name);

@@ -1,4 +1,4 @@
-/** Where the API package of OpenTelemetry keeps what an SDK registered, in every copy of its major version. */
+/** The global symbol under which OpenTelemetry's API package keeps a registered SDK, in every copy of its major version. */
 const API = Symbol.for('opentelemetry.js.api.1');
 
 /** Whether an SDK for spans or metrics is registered in this process. Loads nothing. */

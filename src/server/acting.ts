@@ -1,4 +1,4 @@
-/** Checks that a caller may act for a holder, or by force. */
+/** Checks that a caller may act for a holder, or take a hold by force. */
 import { allows, mayActFor, tokenHolder } from '../core/index.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
@@ -7,7 +7,7 @@ export function refuseForeign(caller: Caller, holder: string | undefined): void 
   if (caller.holders === undefined) return;
   const bound = caller.holders.join(', ');
   if (holder === undefined) {
-    throw new Problem('foreign-holder', `this token acts only for ${bound}: name the holder`, {
+    throw new Problem('foreign-holder', `this token acts only for ${bound}; name one of these as the holder`, {
       allowed: caller.holders,
     });
   }
@@ -26,7 +26,7 @@ export function refuseUnlessAdministrator(caller: Caller, what: string): void {
   });
 }
 
-/** The name under which a caller without a holder acts: it is shown to people. */
+/** The name that people see for a caller that acts without a holder. */
 export function actorOf(caller: Caller, holder: string | undefined): string {
   refuseForeign(caller, holder);
   return holder ?? tokenHolder(caller.name);

@@ -3,7 +3,7 @@
  *
  *     Host and Origin ──▶ token ──▶ rate ──▶ role ──▶ body ──▶ schemas ──▶ Idempotency-Key ──▶ the operation
  *
- * Every step throws what it refuses, and one place makes the answer of it.
+ * Each step refuses by throwing, and one place turns what was thrown into the answer.
  */
 import { Hono } from 'hono';
 import { type Clock, systemClock } from '../clock.ts';
@@ -31,27 +31,27 @@ import { OPERATIONS } from './routes/index.ts';
 import { inTime, unauthenticated } from './request-time.ts';
 import { storeName } from './store-name.ts';
 
-/** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
+/** What logs and metrics learn about a request: no user's path, no token, no body. */
 export interface RequestNote {
   readonly operation: string;
   readonly status: number;
   readonly ms: number;
-  /** The id of the token; undefined without a valid one. */
+  /** The id of the token; undefined if there was no valid one. */
   readonly caller: string | undefined;
-  /** The code of the problem that it was refused with. */
+  /** The code of the problem, if the server refused the request. */
   readonly problem?: string;
-  /** Where a bug of the server is. */
+  /** Where the bug is, if the server failed. */
   readonly trouble?: readonly string[];
 }
 
 export interface ServerOptions {
-  /** The secret of the local administrator, which is not in the store. */
+  /** The local administrator's secret, which is not in the store. */
   readonly localToken?: string;
-  /** Names under which the server is reached, besides addresses and `localhost`. */
+  /** Host names of this server, besides addresses and `localhost`. */
   readonly hosts?: readonly string[];
   /** Whether guards and pipelines may run commands on this machine. */
   readonly allowsCommands?: boolean;
-  /** The URL of the store; people are shown what it is, and not where. */
+  /** The URL of the store. People see a name made from it, not where it is. */
   readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
@@ -62,40 +62,40 @@ export interface ServerOptions {
   /** The longest time that a request may take. */
   readonly longestMs?: number;
   readonly clock?: Clock;
-  /** The locks of a repository on GitHub. */
+  /** A GitHub repository whose locks the server lists. */
   readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
-  /** Locks on GitHub whose metrics are shown with those of the store. */
+  /** Locks on GitHub whose metrics appear beside those of the store. */
   readonly lockManagers?: MetricsSources['lockManagers'];
-  /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
+  /** Answers at `/mcp`; loaded with the first request, because it is large. */
   readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
 }
 
-/** Something else that the server serves, behind the same gate, tokens and limits. */
+/** A handler that the server mounts behind the same gate, tokens and limits. */
 export interface Mounted {
-  /** `body`: what was sent, as JSON; undefined if nothing was. */
+  /** `body` is the parsed JSON; undefined if the request had none. */
   fetch(request: Request, caller: Caller, body: unknown): Promise<Response>;
   close(): Promise<void>;
 }
 
 export interface Server {
   fetch(request: Request): Promise<Response>;
-  /** The answer of an operation, without the objects of the web; undefined if it is none of them, which only `fetch` answers. */
+  /** Answers an operation without making a `Request` or a `Response`; undefined for every other path, which only `fetch` answers. */
   answer(asked: Asked): Promise<Answer | Response> | undefined;
   /** How many readers follow events now. */
   readonly readers: number;
-  /** Ends streams and waits; waiting requests answer with their tickets. */
+  /** Ends streams and waits; requests that wait are answered with their tickets. */
   stop(): void;
 }
 
 const MOST_BYTES = 2 * 1024 * 1024;
 const LONGEST_MS = 60_000;
 const MOST_STREAMS = 500;
-/** The load that one fleet makes, with room. */
+/** More than the load of one fleet. */
 const PER_SECOND = 1_000;
 /** How old the answer of `/healthz` may be. */
 const HEALTH_MS = 1_000;
-/** Of all requests without a valid token together. */
+/** The limit for all requests without a valid token together. */
 const STRANGERS_PER_SECOND = 50;
 
 export function serverOf(box: Signalbox, options: ServerOptions = {}): Server {
@@ -105,7 +105,7 @@ export function serverOf(box: Signalbox, options: ServerOptions = {}): Server {
 class App implements Server {
   readonly #box: Signalbox;
   readonly #options: ServerOptions;
-  /** What is not an operation: pages, and what is mounted. */
+  /** Everything that is not an operation: pages, and mounted handlers. */
   readonly #hono = new Hono();
   readonly #table = new RouteTable(OPERATIONS);
   readonly #stop = new AbortController();
@@ -159,7 +159,7 @@ class App implements Server {
     return isMounted ? this.#gated(asked, () => this.#mounted(asked)) : undefined;
   }
 
-  /** Refuses what a browser was tricked into, before anything else is looked at. */
+  /** Refuses requests that a browser was tricked into, before it looks at anything else. */
   async #gated(asked: Asked, answer: () => Promise<Answer | Response>): Promise<Answer | Response> {
     try {
       refuseTricked(asked, this.#gate);
@@ -194,7 +194,7 @@ class App implements Server {
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
-  /** Strangers may ask as often as they like: all of a second get the same answer, for which the store was asked once. */
+  /** Strangers may ask as often as they like: the server asks the store once, and gives everyone within a second the same answer. */
   #health(): Promise<number> {
     const now = this.#clock.monotonic();
     if (this.#looked === undefined || now - this.#looked.at >= HEALTH_MS) {
@@ -205,7 +205,7 @@ class App implements Server {
     return this.#looked.revision;
   }
 
-  /** Any of its answers may be a stream, so each request counts as one until its answer is over. */
+  /** Counts each request as a stream until its answer is over, because any of these answers may be one. */
   #mounted(asked: Asked): Promise<Answer | Response> {
     return this.#noted('mcp', asked.headers, async (caller) => {
       const body = asked.method === 'POST' ? parsed(await this.#bodyOf(asked)) : undefined;
@@ -232,13 +232,13 @@ class App implements Server {
       refuseUnlessRole(caller, operation);
       const answer = await this.#run(operation, params, asked, caller);
       if (asked.method !== 'HEAD' || !(answer instanceof Response)) return answer;
-      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
+      // No client reads or cancels the body of an answer to HEAD, so a stream would go on for ever.
       await answer.body?.cancel();
       return new Response(null, answer);
     });
   }
 
-  /** Answers a caller with a valid token, within its rate, and notes how that went. */
+  /** Answers a caller that has a valid token and keeps to its rate, and reports the outcome. */
   async #noted(
     operation: string,
     headers: HeaderReader,
@@ -283,7 +283,7 @@ class App implements Server {
     throw unauthenticated(secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked');
   }
 
-  /** Whether the token of a stream is what it was when the stream began. */
+  /** Whether the token of a stream still allows what it did when the stream began. */
   async #isStill({ id, role }: Caller, headers: HeaderReader): Promise<boolean> {
     const found = await this.#found(headers);
     return found?.id === id && found.role === role;
@@ -302,7 +302,7 @@ class App implements Server {
     const begin = (stop: () => AbortSignal): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body },
-        // Made when it is asked for: most operations wait for nothing, and four signals cost more than they do.
+        // Made on demand, because most operations never wait, and four signals cost more than such an operation.
         get signal() {
           return stop();
         },
@@ -348,7 +348,7 @@ function troubleOf(error: unknown): Pick<RequestNote, 'problem' | 'trouble'> {
   return { problem: code, trouble: placeOf(error) };
 }
 
-/** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+/** Tells where a bug is: functions and lines, without the message, which may contain anything. */
 export function placeOf(error: Error): readonly string[] {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line));
   return [error.name, ...frames.map((line) => line.trim())];
@@ -361,7 +361,7 @@ function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
   });
 }
 
-/** What every answer has. */
+/** The headers of every answer. */
 function withRules(answer: Answer | Response): Answer | Response {
   if (answer instanceof Response) {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) answer.headers.set(name, value);

@@ -1,6 +1,6 @@
 /**
- * A request, as the operations need it: of a port, without the objects of the web, which cost more than most operations; or of
- * whatever has a `Request`.
+ * A request in the form that operations need. A request from a port comes without `Request`, `Headers` and the like, which cost
+ * more than most operations; any other is made from a `Request`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readChunks } from './limits.ts';
@@ -11,17 +11,17 @@ export interface HeaderReader {
 
 export interface Asked {
   readonly method: string;
-  /** As it was sent: still percent-encoded. */
+  /** Still percent-encoded, as the client sent it. */
   readonly path: string;
-  /** What follows the question mark. */
+  /** The text after the question mark. */
   readonly query: string;
   readonly headers: HeaderReader;
   readonly host: string;
-  /** Aborts when the client has gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Its body, of which no more than `most` bytes are read. */
+  /** Reads the body, at most `most` bytes of it. */
   text(most: number): Promise<string>;
-  /** The same without its body, for what answers only the objects of the web. */
+  /** The request without its body, for handlers that take only a `Request`. */
   request(signal: AbortSignal): Request;
 }
 
@@ -96,7 +96,7 @@ export class NodeAsked implements Asked {
       const look = (): void => {
         if (!this.#outgoing.writableFinished) gone.abort();
       };
-      // It may have closed before anything asked for the signal.
+      // The connection may have closed before any code asked for the signal.
       if (this.#outgoing.destroyed) look();
       else this.#outgoing.once('close', look);
     }
@@ -104,7 +104,7 @@ export class NodeAsked implements Asked {
   }
 
   text(most: number): Promise<string> {
-    // A body that is too long must not end the connection: the answer is yet to be sent.
+    // A body that is too long must not end the connection, because the server has yet to send its answer.
     const chunks = this.#incoming.iterator({ destroyOnReturn: false });
     return readChunks(chunks, this.headers.get('content-length'), most);
   }

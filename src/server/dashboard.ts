@@ -1,6 +1,6 @@
 /**
- * The files of the dashboard, which scripts/bundle.mjs has made: a page, and few files with a hash of their content in the
- * name. They need no token, because they are the same for everyone; what the page then shows does.
+ * Serves the files of the dashboard that scripts/bundle.mjs built: a page, and a few files whose names contain a hash of their
+ * content. They need no token, because they are the same for everyone; the data that the page then reads does.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ interface StaticFile {
   readonly etag: string;
   readonly plain: Uint8Array<ArrayBuffer>;
   readonly zipped: Uint8Array<ArrayBuffer>;
-  /** Its name changes with its content, so nobody has to ask again. */
+  /** The name changes with the content, so a browser never needs to ask for it again. */
   readonly isImmutable: boolean;
 }
 
@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<string, string>> = {
   txt: 'text/plain; charset=utf-8',
 };
 
-/** From the built server, and from its source. */
+/** Relative to the built server, and to its source. */
 const FOLDERS = ['../dashboard/', '../../dist/dashboard/'];
 const INDEX = 'files.json';
 
@@ -34,7 +34,7 @@ export class Dashboard {
     this.#files = files;
   }
 
-  /** Without any file if there is none, as in a checkout that was never built. */
+  /** Serves nothing if there are no files, as in a checkout that was never built. */
   static here(): Dashboard {
     for (const folder of FOLDERS) {
       const read = (name: string): Buffer => readFileSync(new URL(`${folder}${name}`, import.meta.url));

@@ -1,4 +1,4 @@
-/** The readable page of the API: plain HTML made of the same descriptions. Needs no script and nothing from elsewhere. */
+/** Writes the readable page of the API: plain HTML from the same descriptions, without scripts or anything from elsewhere. */
 import type { Operation } from './operation.ts';
 import { schemaOf } from './openapi.ts';
 import { STATUS } from './problem.ts';

@@ -1,4 +1,4 @@
-/** Server-sent events made of an async iterator, which is asked for the next item only when the reader is ready for it. */
+/** Turns an async iterator into server-sent events. Asks the iterator for an item only when the reader is ready for it. */
 
 const HEARTBEAT_MS = 15_000;
 const encoder = new TextEncoder();

@@ -1,12 +1,12 @@
 /**
- * One pair of watches for all readers of events. The hub remembers the latest events, so that a reader that comes back
- * continues from memory; one that was away for longer reads the history of the store until it has caught up.
+ * One pair of watches for all readers of events. The hub remembers the latest events, so a returning reader continues from
+ * memory; a reader that was away for longer reads the history of the store until it has caught up.
  *
  *     store ──watch──▶ EventHub (the latest events) ──▶ reader, reader, reader …
  *     store ──watch from the reader's revision──▶ reader that lags behind ──caught up──▶ hub
  *
- * The two sources have an order of their own, so the place of a reader is a revision in each: `r812,t790`. An event reaches the
- * readers that want its resource or its type, by a map of these: 200 readers of 200 locks cost no more than one.
+ * Each of the two sources has its own order, so a reader's place is a revision in each: `r812,t790`. The hub finds the readers of
+ * an event in a map by resource and type, so 200 readers of 200 locks cost no more than one.
  */
 import type { Revision } from '../store/index.ts';
 import type { SignalboxEvent } from '../runtime/observe/event-types.ts';
@@ -16,7 +16,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 
 export type Place = Readonly<Record<EventSource, Revision>>;
 
-/** An event as it is told to readers: made into text once, however many there are. */
+/** An event as readers get it. The hub makes its text once for all readers. */
 export class ToldEvent {
   readonly event: SignalboxEvent;
   #text: string | undefined;
@@ -25,7 +25,7 @@ export class ToldEvent {
     this.event = event;
   }
 
-  /** All of its message but the id, which is the reader's own. */
+  /** The whole message except the id, which differs from reader to reader. */
   get text(): string {
     this.#text ??= `event: ${this.event.type}\ndata: ${JSON.stringify(this.event)}\n\n`;
     return this.#text;
@@ -33,13 +33,13 @@ export class ToldEvent {
 }
 
 export interface EventReader {
-  /** The resources that it wants events of, or else the patterns of their types; without any, it gets all. */
+  /** The resources whose events it wants, or else patterns of event types; without either it gets every event. */
   readonly wants: readonly string[];
-  /** The events of one revision of a source, in order; there may be some among them that it does not want. */
+  /** Delivers the events of one revision of a source, in order; some may be events that it does not want. */
   told(source: EventSource, revision: Revision, events: readonly ToldEvent[]): void;
-  /** What came next is not to be had; what follows comes after `revision`. */
+  /** The events up to `revision` are lost; delivery goes on after it. */
   missed(source: EventSource, revision: Revision, why?: string): void;
-  /** From now on it hears of everything that it wants of this source as soon as the hub does. */
+  /** The reader has caught up with this source; from now on it gets each event as soon as the hub does. */
   joined(source: EventSource): void;
 }
 
@@ -49,24 +49,24 @@ interface Remembered {
 }
 
 interface Source {
-  /** Every event after this revision is remembered. */
+  /** The hub remembers every event after this revision. */
   from: Revision;
-  /** Every event up to this revision was told. */
+  /** The hub has delivered every event up to this revision. */
   last: Revision;
   readonly latest: Remembered[];
   readonly readers: Set<Joined>;
-  /** The readers by what they want: an event reaches those that want it, and asks no other. */
+  /** The readers by what they want, so that an event goes only to readers that want it. */
   readonly wanting: Map<string, Set<Joined>>;
   following: Promise<void> | undefined;
 }
 
-/** A reader that has everything up to `since`: what the hub is yet to tell may be older. */
+/** A reader that has everything up to `since`; the hub's next events may be older than that. */
 interface Joined {
   readonly reader: EventReader;
   readonly since: Revision;
 }
 
-/** How many revisions of each source are remembered. */
+/** How many revisions of each source the hub remembers. */
 const MOST_REMEMBERED = 2_000;
 const EVERYTHING = ['*'];
 
@@ -74,7 +74,7 @@ export class EventHub {
   readonly #box: Signalbox;
   readonly #stop: AbortSignal;
   readonly #sources: Readonly<Record<EventSource, Source>> = { records: newSource(), tasks: newSource() };
-  /** How often each event was seen since the hub began to follow. */
+  /** How often each event occurred since the hub began to follow. */
   readonly counts = new Map<string, number>();
 
   constructor(box: Signalbox, stop: AbortSignal) {
@@ -86,17 +86,17 @@ export class EventHub {
     return this.#sources.records.readers.size;
   }
 
-  /** Every event of this source up to this revision was told to those who joined. */
+  /** The hub has delivered every event of this source up to this revision to its readers. */
   lastOf(source: EventSource): Revision {
     return this.#sources[source].last;
   }
 
-  /** The watches begin with the first reader, and then stay. */
+  /** Starts the watches with the first reader; they then run on. */
   async start(): Promise<void> {
     await Promise.all(EVENT_SOURCES.map((name) => this.#followed(name)));
   }
 
-  /** One that failed is tried again with the next reader; the other one goes on. */
+  /** Starts a failed watch again with the next reader, and leaves the other running. */
   #followed(name: EventSource): Promise<void> {
     const source = this.#sources[name];
     source.following ??= this.#follow(name).catch((error: unknown) => {
@@ -137,14 +137,14 @@ export class EventHub {
     for (const { reader, since } of meant) if (revision > since) reader.told(name, revision, told);
   }
 
-  /** Where a reader begins that wants what happens from now on. */
+  /** The place from which a reader gets only new events. */
   async now(): Promise<Place> {
     await this.start();
     const { revision } = await this.#box.health();
     return { records: revision, tasks: revision };
   }
 
-  /** Tells `reader` every event after `place` that it wants, until the signal aborts. */
+  /** Delivers every event after `place` that `reader` wants, until the signal aborts. */
   async read(reader: EventReader, place: Place, signal: AbortSignal): Promise<void> {
     await this.start();
     for (const source of EVENT_SOURCES) await this.#readSource(source, reader, place[source], signal);
@@ -154,9 +154,9 @@ export class EventHub {
     const source = this.#sources[name];
     if (since > source.last) {
       const { revision } = await this.#box.health();
-      // Without this it would hear of nothing until the store has caught up with a place that it never had.
+      // Without this the reader would get nothing until the store had reached a place that it never had.
       if (since > revision) {
-        reader.missed(name, revision, 'the store is younger than this place: it was made anew or restored');
+        reader.missed(name, revision, 'the store is younger than this place: it was created again or restored');
         return this.#join(name, reader, revision, signal);
       }
     }
@@ -167,7 +167,7 @@ export class EventHub {
         if (own.signal.aborted) return;
         const told = events.map((event) => new ToldEvent(event));
         reader.told(name, revision, told);
-        // From here on the hub has everything.
+        // The hub remembers everything from here on.
         if (revision >= source.from) {
           own.abort();
           this.#join(name, reader, revision, signal);
@@ -183,7 +183,7 @@ export class EventHub {
     await this.#box.eventLog.follow(name, since, listener, AbortSignal.any([own.signal, signal, this.#stop]));
   }
 
-  /** Without a wait in between, so that no event is sent twice or left out. */
+  /** Does not await anything, so that no event is sent twice or left out. */
   #join(name: EventSource, reader: EventReader, since: Revision, signal: AbortSignal): void {
     if (signal.aborted) return;
     const source = this.#sources[name];

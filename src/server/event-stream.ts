@@ -1,4 +1,4 @@
-/** Server-sent events for one reader: bounded, with a heartbeat, and with ids from which it can go on. */
+/** Server-sent events for one reader: bounded, with a heartbeat, and with ids to resume from. */
 import { matches } from '../core/index.ts';
 import type { Revision } from '../store/index.ts';
 import type { SignalboxEvent } from '../runtime/observe/event-types.ts';
@@ -9,11 +9,11 @@ export interface StreamSettings {
   readonly patterns: readonly string[];
   readonly resources: readonly string[];
   readonly heartbeatMs: number;
-  /** The most characters that wait for a slow reader. */
+  /** How many characters the server buffers for a slow reader. */
   readonly mostWaiting: number;
 }
 
-/** The last event that a reader has of a source: all of a revision, or those up to `index`. */
+/** The last event of a source that a reader has: the whole revision, or its events up to `index`. */
 interface Point {
   readonly revision: Revision;
   readonly index?: number;
@@ -22,8 +22,8 @@ interface Point {
 export type ReaderPlace = Readonly<Record<EventSource, Point>>;
 
 /**
- * `r812,t790`: everything up to revision 812 of records, and 790 of tasks. `r812.0,t790`: of revision 812 the first event. A
- * plain revision stands for both.
+ * `r812,t790` means everything up to revision 812 of the records and 790 of the tasks. `r812.0,t790` means only the first event
+ * of revision 812. A plain revision stands for both sources.
  */
 export function placeIn(text: string): ReaderPlace | undefined {
   if (/^\d{1,15}$/.test(text)) return { records: { revision: Number(text) }, tasks: { revision: Number(text) } };
@@ -41,12 +41,12 @@ export function placeTold({ records, tasks }: ReaderPlace): string {
   return `r${told(records)},t${told(tasks)}`;
 }
 
-/** The revision after which to read: a revision that was read in part is read again, and its first events are left out. */
+/** The revision to read after. A revision that was read in part is read again, without the events that the reader has. */
 function sinceOf({ revision, index }: Point): Revision {
   return index === undefined ? revision : Math.max(0, revision - 1);
 }
 
-/** A reader that is too slow gets `resync` in place of what it missed: the server keeps no more than `mostWaiting` for it. */
+/** Sends a reader that is too slow `resync` in place of what it missed, because the server buffers at most `mostWaiting` for it. */
 export class EventStream implements EventReader {
   readonly #settings: StreamSettings;
   readonly wants: readonly string[];
@@ -65,7 +65,7 @@ export class EventStream implements EventReader {
     this.wants = settings.resources.length > 0 ? settings.resources : settings.patterns;
   }
 
-  /** Begins to read the hub; the signal ends it. */
+  /** Follows the hub until the signal aborts. */
   async open(hub: EventHub, since: ReaderPlace | undefined, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const over = AbortSignal.any([signal, this.#over.signal]);
     const body = new ReadableStream<Uint8Array>(
@@ -93,7 +93,7 @@ export class EventStream implements EventReader {
       const { records, tasks } = await hub.now();
       this.#place = { records: { revision: records }, tasks: { revision: tasks } };
     } else this.#place = { ...since };
-    // So that a reader that is cut off before its first event knows where to go on.
+    // A reader that is cut off before its first event needs an id to resume from.
     this.#send(`id: ${placeTold(this.#place)}\nevent: open\ndata: {}\n\n`);
     const { records, tasks } = this.#place;
     this.#hub = hub;
@@ -114,7 +114,7 @@ export class EventStream implements EventReader {
     this.#joined.add(source);
   }
 
-  /** It hears nothing of what it does not want, so its place in the other source is that of the hub. */
+  /** The hub sends this reader only what it wants, so its place in the other source is the hub's place. */
   #placeBeside(source: EventSource): ReaderPlace {
     const other = source === 'records' ? 'tasks' : 'records';
     const last = this.#hub?.lastOf(other) ?? 0;
@@ -175,7 +175,7 @@ export class EventStream implements EventReader {
     try {
       this.#controller?.close();
     } catch {
-      // The reader has gone.
+      // The client has disconnected.
     }
     this.#controller = undefined;
   }

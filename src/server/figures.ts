@@ -1,4 +1,4 @@
-/** What a server counts of itself, besides what its signalbox counts. */
+/** Metrics of the server itself, besides those of its signalbox. */
 import { counter, type Families, gauge, histogram, rendered } from '../metrics/families.ts';
 import { familiesOf, type MetricsSources } from '../metrics/prometheus.ts';
 import { Histogram } from '../runtime/observe/measures.ts';
@@ -9,7 +9,7 @@ export class ServerFigures {
   readonly #sources: MetricsSources;
   readonly #hub: EventHub;
   readonly #github: GitHubBoard | undefined;
-  /** By operation and status: both are our own words. */
+  /** By operation and status, which are words of ours and name no user. */
   readonly #requests = new Map<string, Map<number, number>>();
   readonly #took = new Histogram();
 
@@ -25,7 +25,7 @@ export class ServerFigures {
     this.#took.record(ms);
   }
 
-  /** Events are counted from the first scrape on: before it, nobody needs to follow them. */
+  /** Counts events from the first scrape on, because following them costs something and nobody reads the count before. */
   async text(): Promise<string> {
     await this.#hub.start();
     const [families, board] = await Promise.all([familiesOf(this.#sources), this.#github?.look()]);
@@ -46,7 +46,7 @@ export class ServerFigures {
   }
 }
 
-/** Of everybody's locks in the repository. What their workers count of them is in the figures of those workers. */
+/** The number of all locks in the repository. Workers report their own locks in their own metrics. */
 function boardFamilies(board: BoardView | undefined): Families {
   if (board === undefined || board.repository === null || board.asOf === null) return {};
   const { repository, locks } = board;

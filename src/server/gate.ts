@@ -1,20 +1,20 @@
 /**
- * Refuses requests that a browser was tricked into. A page of another site can make its name lead to this server (DNS
- * rebinding): then the Host is that name. Or it sends requests across sites: then the Origin is that site.
+ * Refuses requests that another site tricked a browser into sending. Such a site can resolve its own name to this server (DNS
+ * rebinding): then the Host is that name. Or its page sends requests across sites: then the Origin is that site.
  */
 import { isIP } from 'node:net';
 import type { Asked } from './asked.ts';
 import { Problem } from './problem.ts';
 
 export interface Gate {
-  /** Names besides addresses and `localhost` under which the server is reached. */
+  /** Host names of this server, besides addresses and `localhost`. */
   readonly hosts: readonly string[];
 }
 
 export function refuseTricked(asked: Pick<Asked, 'method' | 'path' | 'headers' | 'host'>, { hosts }: Gate): void {
   const { headers, host } = asked;
   const name = nameOf(host);
-  // An address cannot be rebound: only a name can be made to lead elsewhere.
+  // Only a name can be rebound; an address always leads to the same place.
   const isKnown = name !== undefined && (name === 'localhost' || isIP(name) !== 0 || hosts.includes(name));
   if (!isKnown) {
     throw new Problem(
@@ -29,7 +29,7 @@ export function refuseTricked(asked: Pick<Asked, 'method' | 'path' | 'headers' |
   throw new Problem('foreign-origin', 'this request comes from a page of another site');
 }
 
-/** A link to the dashboard that somebody follows in a chat or an issue: the page is the same for everyone, and sends nothing back. */
+/** Lets a person follow a link from a chat or an issue to the dashboard: that page is the same for everyone and reveals nothing. */
 function isLinkToPage({ method, path, headers }: Pick<Asked, 'method' | 'path' | 'headers'>): boolean {
   return (
     ['GET', 'HEAD'].includes(method) &&
@@ -40,13 +40,13 @@ function isLinkToPage({ method, path, headers }: Pick<Asked, 'method' | 'path' |
   );
 }
 
-/** `localhost` of `localhost:7077`, `::1` of `[::1]:7077`; undefined if it is no host. */
+/** `localhost:7077` gives `localhost`, `[::1]:7077` gives `::1`; undefined if the text is not a host. */
 function nameOf(host: string): string | undefined {
   const [, six, name] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::\d{1,5})?$/.exec(host) ?? [];
   return (six ?? name)?.toLowerCase();
 }
 
-/** Nothing of the API is for a page of another site, nor to be kept by a browser. */
+/** Forbids browsers to cache an answer of the API or to show it to another site's page. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +

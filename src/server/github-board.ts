@@ -1,6 +1,6 @@
 /**
- * The locks of a repository on GitHub, to be shown beside those of the store. Many may look: GitHub is asked at most each
- * 15 s, by two requests that cost nothing of its rate limit while nothing has changed.
+ * The locks of a repository on GitHub, shown beside those of the store. However many readers there are, the server asks GitHub at
+ * most every 15 s, with two requests that do not count against the rate limit while nothing has changed.
  */
 import type { Clock } from '../clock.ts';
 import type { LockedIssue, LockManager } from '../github/index.ts';
@@ -8,11 +8,11 @@ import type { LockedIssue, LockManager } from '../github/index.ts';
 export interface BoardView {
   /** `owner/name`; null if the server follows none. */
   readonly repository: string | null;
-  /** When GitHub was asked; null: never. */
+  /** When the server last asked GitHub; null if it never did. */
   readonly asOf: number | null;
-  /** Why what is shown may be old: GitHub could not be asked. */
+  /** Why the list may be old: what went wrong when the server asked GitHub. */
   readonly trouble: string | null;
-  /** How often GitHub is asked: to look again sooner shows the same. */
+  /** How often the server asks GitHub; reading again sooner shows the same list. */
   readonly everyMs: number;
   readonly locks: readonly LockedIssue[];
 }

@@ -1,9 +1,9 @@
-/** Reads what comes in with a request, and refuses what does not fit. */
+/** Parses path, query and body of a request, and refuses those that do not fit their schema. */
 import type { z } from 'zod';
 import type { Asked } from './asked.ts';
 import { Problem } from './problem.ts';
 
-/** A path that is wrongly encoded has no name in it that could be read. */
+/** Refuses a path that is wrongly encoded: no name can be read from it. */
 export function refuseUnlessDecodable(path: string): void {
   try {
     decodeURIComponent(path);
@@ -12,7 +12,7 @@ export function refuseUnlessDecodable(path: string): void {
   }
 }
 
-/** Repeated ones as a list. */
+/** A repeated parameter becomes a list. */
 export function queryOf({ query }: Asked): Record<string, string | readonly string[]> {
   if (query === '') return {};
   const given = new URLSearchParams(query);

@@ -1,8 +1,8 @@
-/** How much one caller may ask of the server: requests per second, and the size of a body. */
+/** Limits per caller: requests per second, and the size of a body. */
 import type { Clock } from '../clock.ts';
 import { Problem } from './problem.ts';
 
-/** A bucket for each caller: it fills at `perSecond`, and holds twice as much for bursts. */
+/** One token bucket per caller: it fills at `perSecond`, and holds twice that for bursts. */
 export class RateLimit {
   readonly #clock: Clock;
   readonly #perSecond: number;
@@ -13,7 +13,7 @@ export class RateLimit {
     this.#perSecond = perSecond;
   }
 
-  /** Throws if the bucket of this caller is empty. */
+  /** Throws if this caller's bucket is empty. */
   take(caller: string): void {
     const now = this.#clock.monotonic();
     const most = 2 * this.#perSecond;
@@ -47,7 +47,7 @@ const MOST_CALLERS = 10_000;
 type Chunks = AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | readonly Uint8Array[];
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a body, and no more of it than `most` bytes. `announced`: how long its sender says it is. */
+/** Reads a body, at most `most` bytes of it. `announced` is the length that its sender gave. */
 export async function readChunks(body: Chunks, announced: string | null, most: number): Promise<string> {
   if (Number(announced ?? 0) > most) throw tooLarge(most);
   const chunks: Uint8Array[] = [];

@@ -1,4 +1,4 @@
-/** The server on a port: limits of connections, headers and time, and TLS by certificate files. */
+/** Serves on a port: limits connections, headers and time, and serves TLS from certificate files. */
 import { getRequestListener } from '@hono/node-server';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { createServer, type IncomingMessage, type Server as HttpServer, type ServerResponse } from 'node:http';
@@ -18,7 +18,7 @@ export interface ListenOptions {
   readonly port: number;
   readonly host: string;
   readonly tls?: TlsFiles | undefined;
-  /** The most connections at once; more are closed at once. */
+  /** The most connections at one time; the server closes any further one immediately. */
   readonly mostConnections?: number | undefined;
   /** How long a client may take to send the headers. */
   readonly headersMs?: number | undefined;
@@ -26,19 +26,19 @@ export interface ListenOptions {
   readonly requestMs?: number | undefined;
   /** How long a connection may be idle between two requests. */
   readonly idleMs?: number | undefined;
-  /** How long, and up to how many bytes, the server reads and discards the rest of a request that it has answered already. */
+  /** For how long, and up to how many bytes, the server discards the rest of a request that it has already answered. */
   readonly lingerMs?: number | undefined;
   readonly lingerBytes?: number | undefined;
-  /** Certificate files that cannot be used are reported, and the last good ones stay in use. */
+  /** Called with the reason if new certificate files cannot be used; the server keeps the last good ones. */
   readonly onTrouble?: ((message: string) => void) | undefined;
-  /** A request whose answer could not be sent, because of a bug; its connection is closed. */
+  /** Called if a bug kept the server from sending an answer; it closes that connection. */
   readonly onFailed?: ((error: Error) => void) | undefined;
 }
 
 export interface Listening {
-  /** Where it listens, such as `http://127.0.0.1:7300`. */
+  /** The address that it listens on, such as `http://127.0.0.1:7300`. */
   readonly url: string;
-  /** Accepts no more connections, ends streams and waits, and then the connections. */
+  /** Stops accepting connections, ends streams and waiting requests, then closes the connections. */
   close(): Promise<void>;
 }
 
@@ -49,12 +49,12 @@ const REQUEST_MS = 30_000;
 export const IDLE_MS = 65_000;
 export const LINGER_MS = 5_000;
 export const LINGER_BYTES = 16 * 1024 * 1024;
-/** How long requests that are under way have to end when the server stops. */
+/** How long running requests may take to end when the server stops. */
 const LEAVING_MS = 3_000;
 const LOOK_FOR_IDLE_MS = 20;
 const LOOK_AT_FILES_MS = 1_000;
 
-/** The `Request` and `Response` of Node stay as they are. */
+/** Keeps the adapter from replacing Node's own `Request` and `Response`. */
 const PLAIN = { overrideGlobalObjects: false };
 
 export async function listen(server: Server, options: ListenOptions): Promise<Listening> {
@@ -67,7 +67,7 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
   const listener = getRequestListener((request) => server.fetch(request), PLAIN);
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
     void answered(server, listener, incoming, outgoing, { ms, bytes }).catch((error: unknown) => {
-      // One request must not end the server; what was sent of its answer cannot be taken back.
+      // A failed request must not stop the server, and the part of the answer that was sent cannot be recalled.
       outgoing.destroy();
       options.onFailed?.(error instanceof Error ? error : new Error(String(error)));
     });
@@ -86,7 +86,7 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
       unwatch?.();
       server.stop();
       const closed = new Promise<void>((resolve) => http.close(() => resolve()));
-      // A connection is idle once its last answer is sent.
+      // A connection becomes idle once its last answer is sent.
       const idle = setInterval(() => http.closeIdleConnections(), LOOK_FOR_IDLE_MS);
       const limit = setTimeout(() => http.closeAllConnections(), LEAVING_MS);
       await closed;
@@ -98,7 +98,7 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
 
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
-/** Operations are answered without a `Request` and a `Response`, which would cost more than most of them. */
+/** Answers operations without making a `Request` and a `Response`, which would cost more than most operations. */
 async function answered(
   server: Server,
   otherwise: Listener,
@@ -121,8 +121,8 @@ interface Linger {
 }
 
 /**
- * Answers a request that its client still sends. To close at once would reset the connection, and the client would lose the
- * answer: many read it only after they have sent everything. So the server reads and discards the rest, up to a limit.
+ * Answers a request while its client is still sending. Closing at once would reset the connection, and the client would lose the
+ * answer: many clients read it only after they have sent everything. So the server discards the rest, up to a limit.
  */
 function linger(incoming: IncomingMessage, outgoing: ServerResponse, text: string, most: Linger): void {
   outgoing.write(text);
@@ -159,13 +159,13 @@ function readFiles({ cert, key }: TlsFiles): { readonly cert: Buffer; readonly k
   }
 }
 
-/** Looks at the files themselves, and not at their directory: renewals replace them, or a link to them. */
+/** Polls the files instead of watching their directory, because a renewal may replace a link that leads to them. */
 function reloading(http: HttpsServer, tls: TlsFiles, onTrouble: ListenOptions['onTrouble']): () => void {
   const reload = (): void => {
     try {
       http.setSecureContext(readFiles(tls));
     } catch (error) {
-      // The two files change one after the other; the second change comes here too.
+      // The two files change one after the other; the second change calls this again.
       onTrouble?.((error as Error).message);
     }
   };

@@ -10,16 +10,16 @@ import { type Answer, answerOf, isDoubtful, isPassing, Problem } from './problem
 /** Longer than any request takes. */
 const RUNNING_MS = 90_000;
 const KEPT_MS = 24 * 3_600_000;
-/** Of what is harmless to repeat, and there is much of: longer than any client repeats a request. */
+/** For requests that are frequent and harmless to repeat: longer than any client goes on repeating one. */
 const KEPT_OF_LEASES_MS = 120_000;
-/** Characters. The data of any task fits, and every engine takes a value of this size. */
+/** In characters. The data of any task fits, and every engine stores a value of this size. */
 const MOST_KEPT = 512 * 1024;
 
 export const KEY_HEADER = 'Idempotency-Key';
 
 /**
- * What gives, extends or ends a lease of one holder. To carry it out again is harmless: its token names that hold or claim, the
- * same holder gets the same hold again, and a claim that nobody knows of ends by itself.
+ * Operations that grant, extend or end a lease of one holder. Carrying one out twice is harmless: the token names that hold or
+ * claim, the same holder gets the same hold again, and a claim that no worker knows of expires.
  */
 const OF_LEASES =
   /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew))$/;
@@ -32,8 +32,8 @@ export function keptText(operation: string): string {
 }
 
 /**
- * To take a hold away again would take it from the next holder, and a release without a token would end the next hold of the
- * same holder: these are like a break.
+ * Treats these like a break: taking a hold away twice would take it from the next holder, and a release without a token would end
+ * the next hold of the same holder.
  */
 function isHarmless(operation: string, body: unknown): boolean {
   const { strategy, token } = Object(body) as { readonly strategy?: unknown; readonly token?: unknown };
@@ -57,7 +57,7 @@ export async function onceOnly(
   run: () => Promise<Answer>,
 ): Promise<Answer> {
   refuseUnlessKey(key);
-  // Each token has keys of its own: nobody learns of the requests of others.
+  // Keys belong to a token, so that no client learns of another client's requests.
   const isOfLease = isHarmless(operation, body);
   const [at, what] = [hash(`${caller.id}\n${key}`), hash(`${operation}\n${content}`)];
   const begun = await box.once.begin(at, what, RUNNING_MS, isOfLease ? undefined : KEPT_MS);
@@ -74,30 +74,34 @@ export async function onceOnly(
     case 'unknown':
       throw new Failure(
         'outcome-unknown',
-        `a request with this ${KEY_HEADER} was begun and never answered: it may have been done; look, and use a new key`,
+        `a request with this ${KEY_HEADER} was begun and never answered: it may have been done; read the state, and use a new key`,
       );
     case 'answered':
       return { ...begun.answer, headers: { 'Idempotent-Replayed': 'true' } };
     case 'first':
   }
   const answer = await run().catch(answerOf);
-  // What did nothing may be sent again. What may have been done too, if that is harmless; if not, all that a repeat hears is that.
+  // A client may send a request again if it did nothing, or if repeating it is harmless. Otherwise the repeat only learns that it
+  // may have been done.
   if (isPassing(answer.status) && (isOfLease || !isDoubtful(answer.status))) await begun.failed();
   else await begun.done(keptOf(answer), keptMs(answer, isOfLease)).catch(() => undefined);
   return answer;
 }
 
-/** A repeat must not be carried out again, even if there is no room for what it would be answered. */
+/** The server must not carry out a repeat, even if there was no room to keep the first answer. */
 function keptOf(answer: Answer): KeptAnswer {
   const kept = { status: answer.status, body: answer.body as Json };
   if (JSON.stringify(kept).length <= MOST_KEPT) return kept;
   const { status, body } = answerOf(
-    new Problem('answer-not-kept', 'it was carried out, but its answer was too large to be kept for a repeat; look'),
+    new Problem(
+      'answer-not-kept',
+      'the request was carried out, but its answer was too large to keep for a repeat; read the state',
+    ),
   );
   return { status, body: body as Json };
 }
 
-/** The answer that gives a hold or a claim is true for as long as its lease: afterwards it may be another's. */
+/** An answer that grants a hold or a claim holds as long as the lease: later the resource may belong to another holder. */
 function keptMs({ body }: Answer, isOfLease: boolean): number {
   if (!isOfLease) return KEPT_MS;
   const { ttlMs } = Object(body) as { readonly ttlMs?: unknown };

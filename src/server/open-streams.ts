@@ -1,19 +1,19 @@
 /**
- * The streams that are open now: so many for each token, and none for a token that has been revoked or has expired. Tokens are
- * followed in memory, so looking at them every few seconds costs nothing.
+ * The open streams: limits how many each token has, and ends those of a token that was revoked or has expired. The server follows
+ * the tokens in memory, so checking them every few seconds costs nothing.
  */
 import type { Clock, Timer } from '../clock.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
 interface OpenStream {
-  /** Of a stream, whose number is limited; undefined of a request that waits. */
+  /** The token of a stream, which counts towards the limit; undefined for a waiting request. */
   readonly caller: string | undefined;
   readonly isValid: () => Promise<boolean>;
   readonly end: AbortController;
 }
 
-/** Something that goes on for as long as its token is valid. The signal ends it; `leave` is called when it is over. */
+/** A stream or a wait that lasts while its token is valid. The signal ends it; its owner calls `leave` when it is over. */
 export interface OpenWait {
   readonly signal: AbortSignal;
   readonly leave: () => void;
@@ -32,7 +32,7 @@ export class OpenStreams {
     this.#most = most;
   }
 
-  /** A stream. `isValid`: whether the token still is. */
+  /** Registers a stream. `isValid` tells whether the token is still valid. */
   enter({ id }: Caller, isValid: () => Promise<boolean>): OpenWait {
     const own = [...this.#open].filter(({ caller }) => caller === id).length;
     if (own >= this.#most) {
@@ -46,7 +46,7 @@ export class OpenStreams {
     return this.#opened({ caller: id, isValid, end: new AbortController() });
   }
 
-  /** A request that waits: of these a token may have any number, because each of them ends. */
+  /** Registers a waiting request. A token may have any number of these, because each of them ends. */
   wait(isValid: () => Promise<boolean>): OpenWait {
     return this.#opened({ caller: undefined, isValid, end: new AbortController() });
   }
@@ -60,7 +60,7 @@ export class OpenStreams {
   async #look(): Promise<void> {
     await Promise.all(
       [...this.#open].map(async (one) => {
-        // A store that does not answer now says nothing about the token.
+        // A store that does not answer tells us nothing about the token.
         if (await one.isValid().catch(() => true)) return;
         this.#open.delete(one);
         one.end.abort();
@@ -71,7 +71,7 @@ export class OpenStreams {
 }
 
 /**
- * The same answer, which says when its body is over: read to its end, cancelled, broken, or ended by `ends`, as when the client
+ * Wraps an answer to report when its body is over: read to its end, cancelled, broken, or ended by `ends`, as when the client
  * leaves before anything reads the body.
  */
 export function tracked(response: Response, over: () => void, ends: AbortSignal): Response {
@@ -82,7 +82,7 @@ export function tracked(response: Response, over: () => void, ends: AbortSignal)
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const end = (): void => {
     over();
-    // To cancel it ends a read that waits, as if the source were over.
+    // Cancelling the reader ends a pending read as if the source were over.
     reader.cancel().catch(() => undefined);
   };
   if (ends.aborted) end();

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 description, made of the schemas that check the requests. */
+/** Derives the OpenAPI 3.1 description from the schemas that check the requests. */
 import { z } from 'zod';
 import { KEY_HEADER, keptText } from './once.ts';
 import type { Operation } from './operation.ts';
@@ -25,7 +25,7 @@ const PROBLEM = {
   type: 'object',
   required: ['type', 'title', 'status', 'code', 'detail'],
   properties: {
-    type: { type: 'string', description: 'Where /docs explains it.' },
+    type: { type: 'string', description: 'The place in /docs that explains it.' },
     title: { type: 'string' },
     status: { type: 'integer' },
     code: { type: 'string', description: 'One word for programs.' },
@@ -98,7 +98,7 @@ function keyParameter(operation: string): object {
     name: KEY_HEADER,
     in: 'header',
     required: false,
-    description: `The same request with the same key is carried out once, and answered the same ${keptText(operation)}.`,
+    description: `The server carries out the same request with the same key once, and repeats its answer ${keptText(operation)}.`,
     schema: { type: 'string', minLength: 1, maxLength: 200 },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * One description of each operation, from which everything else is made: the route, the checks of what comes in, the
- * OpenAPI description, and what else shows operations to people and programs.
+ * Describes each operation once. Everything else is derived from it: the route, the checks of the input, the OpenAPI description
+ * and the readable page.
  */
 import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
@@ -11,7 +11,7 @@ import type { ServerFigures } from './figures.ts';
 import type { GitHubBoard } from './github-board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
-/** Who sent a request: what its token allows. */
+/** The sender of a request, and what its token allows. */
 export interface Caller {
   readonly id: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export interface Caller {
   readonly holders?: readonly string[];
 }
 
-/** `name`: a word for people, without the path of a user or the password of a server. */
+/** `name` is a word for people, without a user's path or a server's password. */
 export interface StoreName {
   readonly engine: 'memory' | 'embedded' | 'etcd';
   readonly name: string;
@@ -31,12 +31,12 @@ export interface Call<Params, Query, Body> {
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
-  /** Aborts when the client is gone, when the request has taken too long, or when the server stops. */
+  /** Aborts when the client disconnects, the request has taken too long, or the server stops. */
   readonly signal: AbortSignal;
   /** Whether guards and pipelines may run commands on the machine of the server. */
   readonly allowsCommands: boolean;
   readonly headers: HeaderReader;
-  /** The store that this server serves, as people are shown it. */
+  /** The store that this server serves, as people see it. */
   readonly store: StoreName;
   readonly hub: EventHub;
   readonly figures: ServerFigures;
@@ -45,10 +45,10 @@ export interface Call<Params, Query, Body> {
 }
 
 export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
-  /** Unique: the operation id of OpenAPI, and the name of whatever else is made of it. */
+  /** Unique: the operation id in OpenAPI, and the operation's name everywhere else. */
   readonly id: string;
   readonly method: 'get' | 'post' | 'put' | 'delete';
-  /** With `{name}` where a parameter stands. */
+  /** Has `{name}` where a parameter stands. */
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
@@ -57,18 +57,18 @@ export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** By status. Without a schema it is text of the given type, or a stream. */
+  /** By status. An answer without a schema is text of the given type, or a stream. */
   readonly answers: Readonly<
     Record<number, { readonly description: string; readonly schema?: z.ZodType; readonly type?: string }>
   >;
-  /** What it may be refused with, besides what may happen to every request. */
+  /** The refusals of this operation, besides those of every request. */
   readonly problems?: readonly ProblemCode[];
-  /** Its answer has a secret in it, which must not be kept: an Idempotency-Key does nothing. */
+  /** The answer contains a secret, which the server must not keep, so an Idempotency-Key has no effect. */
   readonly isSecret?: true;
   run(call: Call<Params, Query, Body>): Promise<Answer | Response>;
 }
 
-/** Lets the compiler derive what `run` gets from the schemas. */
+/** Lets the compiler derive the parameters of `run` from the schemas. */
 export function operation<Params, Query, Body>(one: Operation<Params, Query, Body>): Operation {
   return one as unknown as Operation;
 }

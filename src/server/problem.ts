@@ -1,4 +1,4 @@
-/** Errors as the server answers them: problem details (RFC 9457). Every failure and refusal gets its status here. */
+/** Turns errors into answers: problem details (RFC 9457). Every failure and refusal gets its status here. */
 import { Failure, type FailureCode, redactedWords } from '../failure.ts';
 import { NotAcquired, type Refusal } from '../runtime/refusal.ts';
 
@@ -10,7 +10,7 @@ const FAILURES = {
   compacted: 410,
   corrupt: 500,
   inconsistent: 500,
-  // The store refuses the server, which is no fault of its client.
+  // The store refused the server; the client did nothing wrong.
   forbidden: 502,
   unavailable: 503,
   closed: 503,
@@ -22,7 +22,7 @@ const REFUSALS = {
   full: 409,
   'too-large': 409,
   'timed-out': 409,
-  // The server stops, or the time limit of a request is over: the client may ask again.
+  // The server is stopping, or the request ran out of time; the client may send it again.
   aborted: 503,
   deadlock: 409,
   'upgrade-conflict': 409,
@@ -39,7 +39,7 @@ const REFUSALS = {
   none: 404,
 } satisfies Record<Refusal['kind'], number>;
 
-/** What the server itself refuses, and what an operation answers if it is not done. */
+/** Refusals of the server itself, and of operations that were not carried out. */
 const OWN = {
   'invalid-input': 400,
   unauthenticated: 401,
@@ -74,7 +74,7 @@ export type ProblemCode = FailureCode | Refusal['kind'] | keyof typeof OWN;
 
 export const STATUS: Readonly<Record<string, number>> = { ...FAILURES, ...REFUSALS, ...OWN };
 
-/** Thrown where a request is refused; `details` become fields of the answer. */
+/** Thrown to refuse a request; `details` become fields of the answer. */
 export class Problem extends Error {
   readonly code: keyof typeof OWN;
   readonly details: Readonly<Record<string, unknown>>;
@@ -94,7 +94,7 @@ export class Problem extends Error {
   }
 }
 
-/** A body that is to be sent, with its status. */
+/** A body to send, with its status. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -103,7 +103,7 @@ export interface Answer {
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Reports a bug by its name alone: its message may contain anything. */
+/** Reports a bug only by name, because its message may contain anything. */
 export function answerOf(error: unknown): Answer {
   if (error instanceof Problem) {
     return { ...problem(error.code, error.message, error.details), headers: error.headers };
@@ -113,7 +113,7 @@ export function answerOf(error: unknown): Answer {
     return problem(refusal.kind, error.message, { resource, refusal: shownRefusal(refusal) });
   }
   if (Failure.is(error)) return problem(error.code, error.message);
-  return problem('internal', 'the server failed to carry this out, because of a bug in it');
+  return problem('internal', 'the server failed because of a bug; its log names the place');
 }
 
 function problem(code: ProblemCode, detail: string, details: Readonly<Record<string, unknown>> = {}): Answer {
@@ -121,13 +121,13 @@ function problem(code: ProblemCode, detail: string, details: Readonly<Record<str
   const title = code.replaceAll('-', ' ');
   return {
     status,
-    // What every problem has comes last: no detail may take its place.
+    // The standard fields come last, so that no detail overwrites them.
     body: { ...details, type: `/docs#${code}`, title, status, code, detail: redactedWords(detail) },
     ...(status === 503 && { headers: { 'Retry-After': '1' } }),
   };
 }
 
-/** Without the reason of an abort, which may be any object of the server, and without the ids of leases. */
+/** Leaves out the reason of an abort, which may be any object of the server, and the ids of leases. */
 function shownRefusal(refusal: Refusal): unknown {
   if (refusal.kind === 'aborted') return { kind: refusal.kind };
   if (!('holders' in refusal)) return refusal;
@@ -139,12 +139,12 @@ function shownRefusal(refusal: Refusal): unknown {
 
 const SHOWN = ['holder', 'token', 'acquiredAt', 'reason', 'metadata', 'mode', 'weight', 'maxHoldMs'];
 
-/** Whether the same request may be sent again later: nothing is known to have been done. */
+/** Whether the client may send the same request again: the server knows of nothing that was done. */
 export function isPassing(status: number): boolean {
   return status >= 500 || status === 429;
 }
 
-/** Whether it may have been done all the same: no answer came from the store, or a bug kept the server from saying. */
+/** Whether the request may have been done after all: the store gave no answer, or a bug hid it. */
 export function isDoubtful(status: number): boolean {
   return status === 500 || status === 504;
 }

@@ -1,6 +1,7 @@
 /**
- * The time that a request may take. An operation that waits is asked to stop when that is over, or when its token is not valid
- * any more, and answers what it has by then; one that does not stop is given up a moment later, so that every request is answered.
+ * Limits the time of a request. When the time is over, or the token is no longer valid, the server asks a waiting operation to
+ * stop and answer with what it has. If the operation does not stop, the server gives it up a moment later, so that every request
+ * is answered.
  */
 import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
@@ -8,20 +9,20 @@ import type { OpenStreams, OpenWait } from './open-streams.ts';
 import type { Operation } from './operation.ts';
 import { type Answer, Problem } from './problem.ts';
 
-/** For an operation to answer after it was asked to stop. */
+/** How long an operation may take to answer after the server asked it to stop. */
 const MOMENT_MS = 2_000;
 
 export interface TimeTerms {
   readonly clock: Clock;
   readonly longestMs: number;
   readonly waits: OpenStreams;
-  /** Whether the token of the request is still valid. */
+  /** Tells whether the token of the request is still valid. */
   readonly isStill: () => Promise<boolean>;
-  /** What else ends it. */
+  /** Other signals that end the request. */
   readonly ends: () => readonly AbortSignal[];
 }
 
-/** `begin` gets what asks it to stop, which is made when it is called: most operations wait for nothing. */
+/** `begin` gets a function that makes the stop signal on demand, because most operations never wait. */
 export async function inTime(
   { clock, longestMs, waits, isStill, ends }: TimeTerms,
   { method }: Pick<Operation, 'method'>,
@@ -43,32 +44,35 @@ export async function inTime(
   const isRevoked = (): boolean => waiting?.signal.aborted === true;
   try {
     const answer = await Promise.race([begin(stop), late]);
-    // What it got until then is its own; a place in a queue is not for a token that is not valid any more.
+    // The caller keeps what it was granted so far; an invalid token keeps no place in a queue.
     if (answer.status === 200 || !isRevoked()) return answer;
   } catch (error) {
     if (!isRevoked()) {
-      // An operation may throw why it was asked to stop.
+      // An operation may throw the reason for which it was asked to stop.
       throw ends().some(({ aborted, reason }) => aborted && reason === error) ? cutShort(method) : error;
     }
   } finally {
     timer?.cancel();
     waiting?.leave();
   }
-  throw unauthenticated('this token was revoked or has expired meanwhile');
+  throw unauthenticated('this token was revoked or expired meanwhile');
 }
 
 function cutShort(method: Operation['method']): Failure {
-  const what = 'the server stops, or the client has left';
+  const what = 'the server is stopping, or the client has left';
   return method === 'get'
     ? new Failure('unavailable', `${what}; ask again`)
-    : new Failure('outcome-unknown', `${what}: it may have been done; look before you ask again`);
+    : new Failure('outcome-unknown', `${what}: it may have been done; read the state before you ask again`);
 }
 
 function tooLong(method: Operation['method'], ms: number): Failure {
-  const what = `it took longer than ${ms / 1000} s and was given up`;
+  const what = `the request took longer than ${ms / 1000} s, and the server gave it up`;
   return method === 'get'
     ? new Failure('unavailable', `${what}; ask for less, or later`)
-    : new Failure('outcome-unknown', `${what}: it may have been done, or may still be; look before you ask again`);
+    : new Failure(
+        'outcome-unknown',
+        `${what}: it may have been done, or may still be done; read the state before you ask again`,
+      );
 }
 
 export function unauthenticated(what: string): Problem {

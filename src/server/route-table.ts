@@ -3,7 +3,7 @@ import type { Operation } from './operation.ts';
 
 interface Place {
   readonly below: Map<string, Place>;
-  /** Below it, whatever stands for a parameter. */
+  /** The branch for a parameter. */
   any: Place | undefined;
   readonly operations: Map<string, { readonly operation: Operation; readonly names: readonly string[] }>;
 }
@@ -31,8 +31,8 @@ export class RouteTable {
   }
 
   /**
-   * A path that is written in full goes before one with a parameter in that place, if it has this method: of `/tasks/claim` and
-   * `/tasks/{task}`, one claims and the other shows the task with the name `claim`.
+   * Prefers a literal path to one with a parameter, if the literal one has this method: `POST /tasks/claim` claims, while `GET
+   * /tasks/claim` shows the task named `claim`.
    */
   find(method: string, path: string): Route | undefined {
     const wanted = method === 'HEAD' ? 'GET' : method;
@@ -44,7 +44,7 @@ export class RouteTable {
     return { operation, params: Object.fromEntries(names.map((name, index) => [name, values[index] as string])) };
   }
 
-  /** The methods that a path accepts: none if nothing is there. */
+  /** The methods that a path accepts; none if nothing is there. */
   methodsAt(path: string): readonly string[] {
     const methods = new Set<string>();
     at(this.#root, path.slice(1).split('/'), 0, [], ({ operations }) => {

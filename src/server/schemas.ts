@@ -1,4 +1,4 @@
-/** What several operations take and answer. */
+/** Schemas that several operations share. */
 import { z } from 'zod';
 import { LARGEST_METADATA_BYTES } from '../core/request.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/request.ts';
@@ -31,13 +31,13 @@ export const ticket = named('ticket', 'The ticket that an earlier request answer
 const ms = (description: string): z.ZodNumber =>
   z.number().positive().max(Number.MAX_SAFE_INTEGER).describe(description);
 
-export const ttlMs = ms('Without a renewal for this long, it ends: 60 s if not given.');
+export const ttlMs = ms('It ends if it is not renewed for this long; 60 s if not given.');
 export const ticketMs = z
   .number()
   .positive()
   .max(TICKET_MS)
   .describe(
-    `Nobody asks for its ticket for this long: it leaves the queue. ${TICKET_MS} ms, or the time of the hold, if that is shorter.`,
+    `The request leaves the queue if nobody asks for its ticket for this long: ${TICKET_MS} ms, or the time of the hold, whichever is shorter.`,
   );
 export const maxHoldMs = ms('It ends after this time, even if it is renewed.');
 export const token = z.int().min(1).describe('The token that came with the grant.');
@@ -46,7 +46,7 @@ export const priority = z
   .min(LOWEST_PRIORITY)
   .max(HIGHEST_PRIORITY)
   .describe('Higher goes first; 0 if not given.');
-export const reason = z.string().max(LARGEST_METADATA_BYTES).describe('Why; those who wait get to see it.');
+export const reason = z.string().max(LARGEST_METADATA_BYTES).describe('Why; people and programs that wait can see it.');
 export const metadata = z.unknown().describe('Any JSON, at most 64 KiB; kept and shown with the hold.');
 export const waitMs = z
   .number()
@@ -55,14 +55,14 @@ export const waitMs = z
   .describe(`How long this request waits before it answers, at most ${LONGEST_WAIT_MS} ms.`);
 export const strategy = z
   .enum(['retry', 'fail-fast', 'steal-stale', 'force'])
-  .describe('What to do if it is not free; `steal-stale` and `force` need an administrator.');
+  .describe('What to do if it is not free; `steal-stale` and `force` need the role administrator.');
 
 export const within = z
   .array(holder)
   .max(100)
-  .describe('Other holders that go on only after this one has released: a deadlock through them is found too.');
+  .describe('Other holders that wait for this one to release, so that a deadlock through them is found too.');
 
-/** How a lock or slots are asked for, besides by whom. */
+/** How to ask for a lock or slots, apart from the holder. */
 export const asking = {
   ttlMs: ttlMs.optional(),
   wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
@@ -82,8 +82,8 @@ export const settings = {
     .enum(['reclaim', 'alert'])
     .optional()
     .describe('Whether the next in line gets a stale hold, or a person decides.'),
-  maxHoldMs: ms('No hold lasts longer; null: no limit.').nullable().optional(),
-  ttlMs: ms('Detached holds last this long without a renewal; null: as asked.').nullable().optional(),
+  maxHoldMs: ms('No hold lasts longer than this; null removes the limit.').nullable().optional(),
+  ttlMs: ms('Detached holds last this long without a renewal; null leaves it to each request.').nullable().optional(),
 };
 
 const heldBy = z.looseObject({
@@ -99,7 +99,7 @@ export const grant = {
   holder: z.string(),
   token: z.int().describe('Pass it to what the lock protects, which can then refuse a smaller one.'),
   ttlMs: z.number(),
-  renewWithinMs: z.number().describe('Renew it within this time, and again within this time after each renewal.'),
+  renewWithinMs: z.number().describe('Renew the hold within this time, and within the same time after each renewal.'),
   maxHoldMs: z.number().optional(),
 };
 
@@ -107,7 +107,7 @@ export const waiting = z.object({
   outcome: z.literal('waiting'),
   resource: z.string(),
   holder: z.string(),
-  ticket: z.string().describe('Send it with the next request to go on waiting: it keeps the place.'),
+  ticket: z.string().describe('Send it with the next request to go on waiting; it keeps the place in the queue.'),
   position: z.int().nullable().describe('From 1; null if it is not known.'),
   holders: z.array(heldBy),
 });
@@ -119,5 +119,5 @@ export const renewed = z.object({
   renewWithinMs: z.number().optional(),
 });
 
-/** Where any JSON object is answered; its fields are listed in docs/cli.md, because the command line prints the same. */
+/** An answer that is any JSON object; docs/cli.md lists its fields, because the command line prints the same. */
 export const anyObject = z.looseObject({});

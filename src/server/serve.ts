@@ -1,4 +1,4 @@
-/** Opens a store and serves it: what `signalbox serve` does. */
+/** Opens a store and serves it, as `signalbox serve` does. */
 import { systemClock } from '../clock.ts';
 import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
@@ -15,20 +15,20 @@ import { listen, type ListenOptions } from './listen.ts';
 
 export interface ServeOptions
   extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond' | 'mcp'> {
-  /** The store; the one of this place, if not given. */
+  /** The store; by default the one that belongs to this directory. */
   readonly store?: string | undefined;
-  /** `owner/name`: lists the locks of this repository on GitHub too. */
+  /** A GitHub repository, `owner/name`, whose locks the server lists too. */
   readonly github?: string | undefined;
-  /** How much is logged; as `SIGNALBOX_LOG` says, if not given, and otherwise only trouble. */
+  /** How much to log; by default what `SIGNALBOX_LOG` says, and without that only trouble. */
   readonly logLevel?: LogLevel | undefined;
-  /** How this server keeps the record of the witness, if it is to do that. */
+  /** How this server keeps the record of the witness, if it keeps one. */
   readonly keepsRecord?: RecordKeeping | undefined;
 }
 
 export interface Serving {
   readonly url: string;
   readonly store: string;
-  /** The secret of the local administrator. */
+  /** The local administrator's secret. */
   readonly localToken: string;
   readonly tokenFile: string;
   close(): Promise<void>;
@@ -40,10 +40,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
   const log = serverLog('signalbox-serve', logLevel);
-  // Not `url`, which lacks what the given one says of the witness.
+  // Not `url`, which lacks the witness settings of the given one.
   const box = await open(store, { log, component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
   try {
-    // An SDK that the operator loaded with `--import` is there before anything of ours.
+    // An SDK that the operator loads with `--import` is registered before any of our code runs.
     if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {

@@ -1,8 +1,8 @@
-/** What people are shown of the store: a word for it, and not where it lies. */
+/** The name of the store to show to people: a word that does not reveal where the store is. */
 import { basename, dirname } from 'node:path';
 import type { StoreName } from './operation.ts';
 
-/** `file:/home/ann/app/.git/signalbox` is `app`; of etcd, the hosts. */
+/** `file:/home/ann/app/.git/signalbox` becomes `app`; an etcd URL becomes its hosts. */
 export function storeName(url: string): StoreName {
   if (/^etcds?:/.test(url)) return { engine: 'etcd', name: hostsOf(url) };
   if (!url.startsWith('file:')) return { engine: 'memory', name: url === 'memory:' ? 'in memory' : url.slice(7) };

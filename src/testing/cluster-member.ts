@@ -29,7 +29,7 @@ members.onChange(({ view, joined, left, isResync }) => {
   });
 });
 
-/** Joins, and joins again as a new incarnation when it lost its session, until it is to leave. */
+/** Joins, and joins again as a new incarnation when it loses its session, until the test tells it to leave. */
 async function join(): Promise<void> {
   const owned = assets === '' ? [] : assets.split(',');
   isWanted = true;
@@ -44,7 +44,7 @@ async function join(): Promise<void> {
       continue;
     }
     if (isFirst) return report({ kind: 'done', do: 'join', outcome: outcome.kind });
-    // Its own key from before is still there: this process knew of the end of its session before the store did.
+    // Its old key still exists: this process noticed the end of its session before the store did.
     for await (const { left } of members.changes()) if (left.some((member) => member.id === id)) break;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The questions that a `faultyStore` asks for every call, and the possible answers. A decision may come late, as a promise:
- * that is how calls are delayed, and the only way time enters.
+ * The questions that a `faultyStore` asks for every call, and the possible answers. A decision may come late, as a promise: that
+ * delays the call, and is the only way time enters.
  *
  *     caller ──▸ before ──▸ store ──▸ after ──▸ caller
  *                  │                    │
@@ -12,7 +12,7 @@
  */
 import type { Changes, KeyRange, LeaseId, Revision, Transaction } from '../store/contract.ts';
 
-/** A call of the store. */
+/** A call to the store. */
 export type Call =
   | { readonly kind: 'transaction'; readonly transaction: Transaction }
   | { readonly kind: 'watch'; readonly range: KeyRange; readonly since: Revision | 'now' }
@@ -34,11 +34,11 @@ export type After = 'pass' | 'drop' | 'hang';
 export interface Faults {
   /** Asked before the call reaches the store. */
   before(call: Call): Decision<Before>;
-  /** Asked once the store has answered, before the caller hears of it. */
+  /** Asked once the store has answered, before the caller gets the answer. */
   after(call: Call): Decision<After>;
   /**
-   * Asked before a watch delivers; it delivers nothing more until this has been answered. `cut` loses the changes and
-   * the watch, as a broken connection would.
+   * Asked before a watch delivers; the watch delivers nothing more until this is answered. `cut` loses the changes and the watch,
+   * like a broken connection.
    */
   delivery(range: KeyRange, changes: Changes): Decision<'pass' | 'cut'>;
   /** Asked when a watch opens: aborting this signal cuts it. */

@@ -1,6 +1,6 @@
 /**
- * A store on a bad day: it delays, fails, loses answers and cuts watches when its `faults` say so, never by itself.
- * It has no randomness and no timers, so the same decisions give the same run.
+ * A store with faults: it delays, fails, loses answers and cuts watches when its `faults` say so, never by itself. It has no
+ * randomness and no timers, so the same decisions give the same run.
  *
  * It never has `transactionNow`, and values cross it as text in both directions, as if the store were in
  * another process.
@@ -10,7 +10,7 @@ import type { Changes, KeyRange, Revision, Store, Watch } from '../store/contrac
 import type { Call, Decision, Faults } from './faults.ts';
 import { resentChanges, resentResult, resentTransaction } from './resent.ts';
 
-/** A store that fails as a test says. */
+/** A store that fails when a test says so. */
 export function faultyStore(inner: Store, faults: Faults): Store {
   return {
     transaction: (transaction, signal) =>
@@ -58,7 +58,7 @@ async function through<T>(
   }
 }
 
-/** No answer came. What changes nothing was certainly not applied. */
+/** The failure for a missing answer; a call that changes nothing was certainly not applied. */
 function lost(call: Call): Failure {
   const changesNothing = call.kind === 'health' || call.kind === 'leaseState' || call.kind === 'watch';
   return new Failure(changesNothing ? 'unavailable' : 'outcome-unknown', `${call.kind}: no answer came`);
@@ -108,7 +108,7 @@ function never(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Waits, where there is something to wait for, but not past an abort. */
+/** Waits for a promise, but not past an abort. */
 function unlessAborted<T>(decision: Decision<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!(decision instanceof Promise) || signal === undefined) return Promise.resolve(decision);
   return new Promise((resolve, reject) => {

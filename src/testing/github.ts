@@ -6,7 +6,7 @@ import { OctokitClient } from '../github/octokit-client.ts';
 
 /** A GitHub in this process. */
 export interface FakeGitHub {
-  /** Its issues, refs and comments, and the faults it is to have. */
+  /** Its issues, refs and comments, and its faults. */
   readonly github: LocalGitHub;
   /** For `new LockManager({ client })`. */
   readonly client: GitHubClient;

@@ -3,15 +3,15 @@ import { changeBetween, type View, type ViewChange, type ViewMember, viewOf } fr
 import type { MembershipView } from '../runtime/members/membership-view.ts';
 import { type Subscription, subscription } from '../runtime/subscription.ts';
 
-/** A member as a test names it: an id alone, or with whatever matters to the test. */
+/** A member in a test: an id, or an object with the fields that matter to the test. */
 export type MockMember = string | (Partial<ViewMember> & { readonly id: string });
 
-/** A view without a store: the test sets the members, and listeners hear of it at once. */
+/** A view without a store: the test sets the members, and the view calls its listeners at once. */
 export class MockMembershipView implements MembershipView {
   #view: View;
   readonly #listeners = new Set<(change: ViewChange) => void>();
 
-  /** `members`: who is there at first. */
+  /** `members` are the first members. */
   constructor(members: readonly MockMember[] = []) {
     this.#view = this.#viewOf(1, members);
   }
@@ -28,8 +28,8 @@ export class MockMembershipView implements MembershipView {
   }
 
   /**
-   * From now on these are the members. Delivers, before it returns, who joined and who left; gives the same. A member that was
-   * there stays the same incarnation, unless the test names another.
+   * Replaces the members. Before it returns, it delivers who joined and who left, and it returns the same. An existing member
+   * keeps its incarnation, unless the test names another.
    */
   setMembers(members: readonly MockMember[], options: { readonly isResync?: boolean } = {}): ViewChange {
     const before = this.#view;
@@ -39,7 +39,7 @@ export class MockMembershipView implements MembershipView {
     return change;
   }
 
-  /** How many listen: none, once everything was stopped. */
+  /** The number of listeners; 0 once everything was stopped. */
   get listeners(): number {
     return this.#listeners.size;
   }

@@ -1,4 +1,4 @@
-/** Requests and answers as the other side of a connection gets them: nothing but their text came across. */
+/** Copies requests and answers as text, as if they had crossed a connection. */
 import type {
   Changes,
   KeyValue,

@@ -1,8 +1,8 @@
-/** Faults in the order in which a test wants them; whatever it says nothing about passes. */
+/** Faults in the order in which a test lists them; every other call passes. */
 import type { Changes, KeyRange } from '../store/contract.ts';
 import type { After, Before, Call, Decision, Faults } from './faults.ts';
 
-/** One call's fate by name, or for each side of the store on its own. */
+/** The fate of one call, by name, or separately before and after the store. */
 export type Fate =
   | 'pass'
   /** Not applied, `unavailable`. */
@@ -46,13 +46,13 @@ export class ScriptedFaults implements Faults {
     this.#always.set(kind, fate);
   }
 
-  /** All watches that are open now throw `unavailable`; new ones may be opened. */
+  /** Makes all open watches throw `unavailable`; new ones may be opened. */
   cutWatches(): void {
     this.#cut.abort();
     this.#cut = new AbortController();
   }
 
-  /** From now on nothing is delivered, in order that it comes late. */
+  /** Holds back every delivery from now on, so that it comes late. */
   holdWatches(): void {
     if (this.#held !== undefined) return;
     let release = (): void => {};
@@ -62,7 +62,7 @@ export class ScriptedFaults implements Faults {
     this.#held = { released, release };
   }
 
-  /** Delivers what was held back. */
+  /** Delivers the changes that were held back. */
   releaseWatches(): void {
     this.#held?.release();
     this.#held = undefined;
@@ -83,7 +83,7 @@ export class ScriptedFaults implements Faults {
     return sides(fate).after ?? 'pass';
   }
 
-  /** What happens to a change that is to be delivered. */
+  /** What happens to a change before it is delivered. */
   delivery(_range: KeyRange, _changes: Changes): Decision<'pass'> {
     return this.#held === undefined ? 'pass' : this.#held.released.then(() => 'pass');
   }

@@ -1,10 +1,10 @@
 /**
- * What every engine promises, as tests that any engine can be put to:
+ * The promises of every engine, as tests that any engine can run:
  *
  *     import { describe, it } from 'vitest';
  *     storeContract('my engine', openMyEngine, { describe, it });
  *
- * Each promise gets a fresh store. The suite needs no test runner of its own: it throws what `node:assert` throws.
+ * Each promise gets a fresh store. The suite works with any test runner: it throws errors of `node:assert`.
  */
 import { comparisonPromises } from './store-contract/comparisons.ts';
 import { handlePromises } from './store-contract/handles.ts';

@@ -1,26 +1,26 @@
 /**
- * Time that passes when a test says so. Nothing here waits for real time: `advance` takes as long as the code under
- * test needs to run, whether it stands for a millisecond or a week.
+ * A clock that a test advances. Nothing here waits for real time: `advance` takes as long as the code under test needs to run,
+ * for a millisecond as for a week.
  */
 import type { Clock, Timer } from '../clock.ts';
 import { Failure, shown } from '../failure.ts';
 
 interface Scheduled {
-  /** On the monotonic clock. */
+  /** A time on the monotonic clock. */
   readonly due: number;
   readonly call: () => void;
 }
 
-/** A timer that sets itself again without any delay would otherwise keep `advance` busy for ever. */
+/** Ends a timer that sets itself again without delay, which would keep `advance` busy for ever. */
 const MOST_TIMERS_AT_ONE_INSTANT = 10_000;
 
 /** A clock that a test sets. */
 export class TestClock implements Clock {
   #wall: number;
-  // Not the wall clock's origin: code that takes one for the other is to fail at once.
+  // Differs from the wall clock's origin, so that code which confuses the two fails at once.
   #monotonic = 0;
   #suspended = 0;
-  /** By due time; those due together in the order in which they were set. */
+  /** Sorted by due time; timers due together stay in the order in which they were set. */
   readonly #timers: Scheduled[] = [];
   #advancing = false;
 
@@ -39,19 +39,19 @@ export class TestClock implements Clock {
     return this.#monotonic;
   }
 
-  /** Counts suspend, as the monotonic clock does not. Undefined if the system is to have no such clock. */
+  /** Includes the time that the machine slept, unlike the monotonic clock. Undefined to simulate a system without such a clock. */
   uptime(): number | undefined {
     return this.#monotonic + this.#suspended;
   }
 
-  /** Calls when the test has let so much time pass. */
+  /** Calls back once the test has advanced this far. */
   timer(delayMs: number, call: () => void): Timer {
     const scheduled = { due: this.#monotonic + Math.max(0, checked(delayMs)), call };
     this.#timers.splice(this.#placeOf(scheduled.due), 0, scheduled);
     return { cancel: () => this.#cancel(scheduled) };
   }
 
-  /** Calls in a later turn of the event loop, which takes no time. */
+  /** Calls back in a later turn of the event loop, without time passing. */
   afterOthers(call: () => void): void {
     setImmediate(call);
   }
@@ -68,8 +68,8 @@ export class TestClock implements Clock {
   }
 
   /**
-   * Lets time pass. Timers ring in the order in which they are due, each at its own time, those that are set
-   * meanwhile too; and before each, everything that was only waiting for its turn gets it.
+   * Lets time pass. Timers ring in the order in which they are due, each at its own time, including those that are set meanwhile.
+   * Before each timer, all code that is ready to run does so.
    */
   async advance(ms: number): Promise<void> {
     if (checked(ms) < 0)
@@ -102,7 +102,7 @@ export class TestClock implements Clock {
   }
 
   /**
-   * Sets the wall clock. Forward, that time has passed on the monotonic clock too, and timers that came due ring at the
+   * Sets the wall clock. If it moves forward, the same time passes on the monotonic clock, and timers that came due ring at the
    * next `advance`.
    */
   setMillis(ms: number): void {
@@ -111,19 +111,19 @@ export class TestClock implements Clock {
     this.#wall = ms;
   }
 
-  /** The wall clock was set forward or back; no time has passed. */
+  /** Sets the wall clock forward or back; no time passes. */
   jumpWall(ms: number): void {
     this.#wall += checked(ms);
   }
 
-  /** The machine slept: the wall clock and `uptime` went on, the monotonic clock stood still. */
+  /** Simulates a sleep of the machine: the wall clock and `uptime` go on, the monotonic clock stands still. */
   suspend(ms: number): void {
     this.#wall += checked(ms);
     this.#suspended += ms;
   }
 
   #pass(ms: number): void {
-    // Late timers, after `setMillis`, ring now and not in the past.
+    // Timers that are late after `setMillis` ring now, not in the past.
     this.#monotonic += Math.max(0, ms);
     this.#wall += Math.max(0, ms);
   }
@@ -145,16 +145,16 @@ export class TestClock implements Clock {
   }
 }
 
-// Taken before a test can replace it by a fake one.
+// Saved before a test can replace it with a fake.
 const realImmediate = setImmediate;
 
 /**
- * Each turn of the event loop runs promise continuations until none is left; a few turns carry along code that takes
- * a turn itself.
+ * Each turn of the event loop runs promise continuations until none is left; a few turns are enough for code that waits for a
+ * turn itself.
  */
 const TURNS = 4;
 
-/** Lets everything run that waits for nothing but its turn. Time does not pass. */
+/** Lets all code run that is ready to. Time does not pass. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => realImmediate(resolve));
 }

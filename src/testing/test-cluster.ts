@@ -1,6 +1,6 @@
 /**
- * Real processes that join one store, for tests: start them, pause, kill, restart and cut them off, and read what each of them
- * saw. `stop` leaves nothing behind.
+ * Real processes that join one store, for tests: start, pause, kill, restart and cut them off, and read what each of them saw.
+ * `stop` leaves nothing behind.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { Failure, shown } from '../failure.ts';
 import { TcpWay } from './tcp-way.ts';
 
-/** What a cluster consists of. */
+/** The shape of a cluster. */
 export interface TestClusterOptions {
   /** How many processes there are. */
   readonly processes: number;
@@ -19,13 +19,13 @@ export interface TestClusterOptions {
   readonly store: string;
   /** How long the others wait for a process that vanished. By default 15 s. */
   readonly sessionTtlMs?: number;
-  /** Words before `node`, such as `ip netns exec NAME`; by the place of the process, from 0. */
+  /** Words before `node`, such as `ip netns exec NAME`; gets the index of the process, from 0. */
   readonly prefix?: (place: number) => readonly string[];
 }
 
-/** A view as one of the processes saw it. */
+/** A view that one of the processes reported. */
 export interface SeenView {
-  /** Tells it from other reports. */
+  /** The kind of report. */
   readonly kind: 'view';
   /** The version of the view. */
   readonly version: number;
@@ -33,9 +33,9 @@ export interface SeenView {
   readonly ids: readonly string[];
   /** The first of them, if there is any. */
   readonly coordinator: string | null;
-  /** Who came since the view before. */
+  /** The members that joined since the previous view. */
   readonly joined: readonly string[];
-  /** Who went since the view before. */
+  /** The members that left since the previous view. */
   readonly left: readonly string[];
   /** `member:asset`. */
   readonly assets: readonly string[];
@@ -43,7 +43,7 @@ export interface SeenView {
   readonly isResync: boolean;
 }
 
-/** What a process of the cluster tells the test. */
+/** A report of a process to the test. */
 export type ClusterReport =
   | SeenView
   | {
@@ -56,10 +56,10 @@ export type ClusterReport =
   | { readonly kind: 'failed'; readonly do: string; readonly why: string }
   /** Its membership ended without `leave`. */
   | { readonly kind: 'lost' }
-  /** `at`: the monotonic clock, which the processes of one machine share. */
+  /** `at` is a time on the monotonic clock, which the processes of one machine share. */
   | { readonly kind: 'leads' | 'stops'; readonly name: string; readonly epoch: number; readonly at: number };
 
-/** What the test asks of a process. */
+/** A request of the test to a process. */
 export type ClusterOrder = { readonly do: 'join' | 'leave' } | { readonly do: 'lead'; readonly name: string };
 
 /** Real processes on one store. `start` them, and `stop` them at the end of the test. */
@@ -81,7 +81,7 @@ export class TestCluster implements AsyncDisposable {
     });
   }
 
-  /** Starts all processes, and lets all of them join. */
+  /** Starts all processes and waits until all have joined. */
   async start(): Promise<this> {
     await Promise.all(this.processes.map((process) => process.start()));
     await Promise.all(this.processes.map((process) => process.join()));
@@ -95,7 +95,7 @@ export class TestCluster implements AsyncDisposable {
     await Promise.all(running.map((process) => process.until(() => process.members.join() === wanted)));
   }
 
-  /** Kills what still runs. */
+  /** Kills the processes that still run. */
   async stop(): Promise<void> {
     await Promise.all(this.processes.map((process) => process.kill()));
     await Promise.all(this.processes.map((process) => process.heal(true)));
@@ -113,7 +113,7 @@ export class ClusterProcess {
   readonly id: string;
   /** The assets that it registers when it joins. */
   readonly assets: readonly string[];
-  /** All that it reported, over all its starts. */
+  /** All its reports, over all its starts. */
   readonly reports: ClusterReport[] = [];
   readonly #options: TestClusterOptions;
   readonly #prefix: readonly string[];
@@ -121,7 +121,7 @@ export class ClusterProcess {
   #child: ChildProcess | undefined;
   #ways: readonly TcpWay[] = [];
   #isPaused = false;
-  /** Where the reports of the present start begin. */
+  /** The index of the first report of the current start. */
   #since = 0;
 
   /** @internal */
@@ -142,12 +142,12 @@ export class ClusterProcess {
     return this.#child !== undefined && !this.#isPaused;
   }
 
-  /** The views of the present start, in the order in which it saw them. */
+  /** The views of the current start, in the order in which the process saw them. */
   get views(): readonly SeenView[] {
     return this.reports.slice(this.#since).filter((report): report is SeenView => report.kind === 'view');
   }
 
-  /** The members as it last saw them. */
+  /** The members in its last view. */
   get members(): readonly string[] {
     const last = this.reports
       .slice(this.#since)
@@ -190,19 +190,19 @@ export class ClusterProcess {
     this.#child?.send({ do: 'lead', name } satisfies ClusterOrder);
   }
 
-  /** SIGSTOP: it stands still, and its lease ends. */
+  /** Sends SIGSTOP: the process stands still, and its lease ends. */
   pause(): void {
     this.#isPaused = true;
     this.#child?.kill('SIGSTOP');
   }
 
-  /** SIGCONT: it goes on where it stood. */
+  /** Sends SIGCONT: the process goes on. */
   resume(): void {
     this.#isPaused = false;
     this.#child?.kill('SIGCONT');
   }
 
-  /** `kill -9`. Resolves when it is gone. */
+  /** Sends SIGKILL. Resolves when the process is gone. */
   async kill(): Promise<void> {
     const child = this.#child;
     this.#isPaused = false;
@@ -212,32 +212,32 @@ export class ClusterProcess {
     await gone;
   }
 
-  /** Kills it and starts it anew. It has not joined yet. */
+  /** Kills it and starts it again. It has not joined yet. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();
   }
 
-  /** Nothing that it sends reaches etcd, and nothing reaches it, but no connection breaks. */
+  /** Cuts the process off from etcd in both directions without breaking a connection. */
   partition(): void {
     if (this.#ways.length === 0) throw new Failure('invalid', 'a file: store has no network that could be cut');
     for (const way of this.#ways) way.stall();
   }
 
-  /** Ends the partition. `forGood`: closes the ways as well. */
+  /** Ends the partition. With `forGood` it also closes the ways. */
   async heal(forGood = false): Promise<void> {
     for (const way of this.#ways) way.goOn();
     if (forGood) await Promise.all(this.#ways.map((way) => way.close()));
   }
 
-  /** Resolves with the first report of the present start that fits, once there is one. */
+  /** Resolves with the first matching report of the current start. */
   async said(fits: (report: ClusterReport) => boolean): Promise<ClusterReport> {
     let found: ClusterReport | undefined;
     await this.until(() => (found = this.reports.slice(this.#since).find(fits)) !== undefined);
     return found as ClusterReport;
   }
 
-  /** Resolves when `isSo` is true, which is asked after every report. */
+  /** Resolves when `isSo` returns true; calls it after every report. */
   async until(isSo: () => boolean): Promise<void> {
     while (!isSo()) {
       if (this.#child === undefined) throw new Error(`${this.id} ended; it last said ${shown(this.reports.at(-1))}`);
@@ -257,7 +257,10 @@ export class ClusterProcess {
     throw new Error(`${this.id}: ${order.do}: ${shown(answer)}`);
   }
 
-  /** On etcd, every process has a way of its own, which `partition` cuts. In a namespace, the namespace cuts it. */
+  /**
+   * On etcd, every process has its own way to the server, which `partition` cuts. In a network namespace, the namespace cuts it
+   * instead.
+   */
   async #store(): Promise<string> {
     const { store } = this.#options;
     if (store.startsWith('file:') || this.#prefix.length > 0) return store;
@@ -278,7 +281,7 @@ export class ClusterProcess {
   }
 }
 
-/** Beside this file in the package, wherever this file is loaded from. */
+/** Finds the script beside this file in the package, wherever this file is loaded from. */
 function programPath(): string {
   return join(dirname(createRequire(import.meta.url).resolve('signalbox/testing')), 'cluster-member.js');
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { serve } from '../../src/server/index.ts';
 import { processAgent } from '../mcp/agents.ts';
-import { type Ended, signalbox } from '../support/cli.ts';
+import { type Ended, inResident, signalbox } from '../support/cli.ts';
 
 const FILES = [
   'AGENTS.md',
@@ -33,7 +33,7 @@ describe('signalbox agents init', () => {
   });
   afterEach(() => rmSync(repo, { recursive: true, force: true }));
 
-  const init = (...args: readonly string[]): Promise<Ended> => signalbox(['agents', 'init', ...args], { cwd: repo });
+  const init = (...args: readonly string[]): Promise<Ended> => inResident(['agents', 'init', ...args], { cwd: repo });
   const put = (path: string, text: string): void => {
     mkdirSync(join(repo, path, '..'), { recursive: true });
     writeFileSync(join(repo, path), text);

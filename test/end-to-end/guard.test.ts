@@ -6,7 +6,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
-import { type Ended, Scratch, signalbox, type Started, start, startProgram } from '../support/cli.ts';
+import { type Ended, inResident, Scratch, signalbox, type Started, start, startProgram } from '../support/cli.ts';
 import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
@@ -21,7 +21,7 @@ describe('signalbox guard', () => {
   const env = { SIGNALBOX_URL: scratch.store, TMUX_TMPDIR: scratch.dir, TMUX: undefined, SIGNALBOX_ISSUES: undefined };
   const repo = scratch.path('repo');
 
-  const guard = (...args: readonly string[]): Promise<Ended> => signalbox(['guard', ...args], { env, cwd: repo });
+  const guard = (...args: readonly string[]): Promise<Ended> => inResident(['guard', ...args], { env, cwd: repo });
   const git = (...args: readonly string[]): void => {
     const identity = ['-c', 'user.name=A', '-c', 'user.email=a@example.org', '-c', 'init.defaultBranch=main'];
     execFileSync('git', [...identity, ...args], { cwd: repo, stdio: 'ignore' });

@@ -105,6 +105,17 @@ describe('what is loaded', () => {
     expect(file('main.cjs')).toContain('./etcd.cjs');
   });
 
+  it('has in it what the library has only once: the command line takes that out of the chunk', () => {
+    const chunks = join(dirname(ENTRY), '..', 'chunks');
+    const common = readdirSync(chunks).filter((name) => /^common-.*\.js$/.test(name));
+    expect(common).toHaveLength(1);
+    expect(file('signalbox.cjs')).toContain(common[0]);
+    // Of a message that the core writes.
+    const text = 'died or lost the claim while working on it';
+    expect(readFileSync(join(chunks, common[0] ?? ''), 'utf8')).toContain(text);
+    expect(file('main.cjs')).not.toContain(text);
+  });
+
   it('comes with the licences of what it is made of', () => {
     expect(file('LICENSES')).toMatch(/^commander \d/m);
   });

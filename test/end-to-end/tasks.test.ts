@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
-import { type Ended, Scratch, signalbox, start } from '../support/cli.ts';
+import { type Ended, inResident, Scratch, signalbox, start } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
 
 const engines = [
@@ -28,8 +28,11 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
     scratch.remove();
   });
 
-  const run = (...args: readonly string[]): Promise<Ended> =>
-    signalbox(['task', ...args], { env: { SIGNALBOX_URL: store }, cwd: scratch.dir });
+  const run = (...args: readonly string[]): Promise<Ended> => {
+    // A claim has to outlive its process.
+    const runs = args[0] === 'claim' ? signalbox : inResident;
+    return runs(['task', ...args], { env: { SIGNALBOX_URL: store }, cwd: scratch.dir });
+  };
   const json = async <T>(...args: readonly string[]): Promise<T> => {
     const { code, stdout, stderr } = await run(...args, '--json');
     expect(code, stderr).toBe(0);

@@ -3,7 +3,7 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeCertificates } from '../server/certificates.ts';
-import { CLI, type Ended, Scratch, signalbox, start, type Started } from '../support/cli.ts';
+import { CLI, type Ended, inResident, Scratch, signalbox, start, type Started } from '../support/cli.ts';
 
 let scratch: Scratch;
 let server: Started;
@@ -33,7 +33,7 @@ const environment = (secret = token): Record<string, string> => ({
 });
 
 function through(...args: readonly string[]): Promise<Ended> {
-  return signalbox(args, { env: environment(), cwd: scratch.dir });
+  return inResident(args, { env: environment(), cwd: scratch.dir });
 }
 
 async function json<T>(...args: readonly string[]): Promise<T> {

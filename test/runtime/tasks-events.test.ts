@@ -207,6 +207,23 @@ describe.each(transports)('a worker that is not signalbox on $transport', ({ atO
     expect((await waiting).data).toEqual({ priority: 3 });
   });
 
+  it.each(['cancelled', 'complete\n'])(
+    'that puts the status %j reads that it means nothing, and nobody claims the task until it is queued again',
+    async (word) => {
+      const fleet = new Fleet(atOnce);
+      const { box } = await fleet.start('process');
+      await foreign(fleet.store, put('a', 'data', '{}'), put('a', 'status', word));
+      const problem = `its status is ${JSON.stringify(word)}; expected pending, running, complete or failed`;
+      const blocked = [{ why: 'unreadable', problem }];
+      expect(await box.tasks.show('a')).toMatchObject({ status: 'pending', blockedBy: blocked });
+      expect(await box.tasks.tryClaim('a')).toEqual({ ok: false, kind: 'blocked', by: blocked });
+      expect(await box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
+      expect(await box.tasks.retry('a')).toEqual({ kind: 'unchanged', status: 'pending' });
+      expect(await box.tasks.requeue('a')).toEqual({ kind: 'requeued', was: 'pending' });
+      expect((await box.tasks.claimNext({ waitMs: 1000 })).id).toBe('a');
+    },
+  );
+
   it('may put anything beside tasks: it is not taken for one', async () => {
     const fleet = new Fleet(atOnce);
     const { box } = await fleet.start('process');

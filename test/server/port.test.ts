@@ -109,8 +109,8 @@ describe('on a port', () => {
 
   it('the limits of connections are those that docs/server.md states', () => {
     const text = readFileSync(join(root, 'docs/server.md'), 'utf8').replaceAll(/\s+/g, ' ');
-    expect(text).toContain(`${MOST_CONNECTIONS} connections (\`--connections\`; more are closed at once)`);
-    expect(text).toContain(`idle ones for ${IDLE_MS / 1000} s`);
+    expect(text).toContain(`${MOST_CONNECTIONS} connections (\`--connections\`; it closes any further one at once)`);
+    expect(text).toContain(`${IDLE_MS / 1000} s for an idle connection`);
     expect(text).toContain(`${LINGER_MS / 1000} s or ${LINGER_BYTES / 1024 / 1024} MiB`);
   });
 

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { root } from '../house/sources.ts';
+import { isForResident, runInResident } from './residents.ts';
 import { inFile, type NewStore } from './stores.ts';
 
 const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { bin?: { signalbox: string } };
@@ -39,20 +40,23 @@ export async function signalbox(args: readonly string[], options: CliOptions = {
   return start(args, options).ended;
 }
 
+/**
+ * The same, in a process that runs one command after the other, where the command allows it: for tests of what it prints and
+ * does to the store.
+ */
+export async function inResident(args: readonly string[], options: CliOptions = {}): Promise<Ended> {
+  const { env = {}, cwd = process.cwd(), input } = options;
+  if (input !== undefined || !isForResident(args, env)) return signalbox(args, options);
+  return runInResident(args, { ...inherited(), ...env }, cwd);
+}
+
 export function start(args: readonly string[], options: CliOptions = {}): Started {
   return startProgram(process.execPath, [CLI, ...args], options);
 }
 
 export function startProgram(program: string, args: readonly string[], options: CliOptions = {}): Started {
   const { env = {}, cwd, input = '' } = options;
-  const inherited = {
-    ...process.env,
-    SIGNALBOX_URL: undefined,
-    SIGNALBOX_HOLDER: undefined,
-    NO_COLOR: undefined,
-    SIGNALBOX_LOG: undefined,
-  };
-  const child = spawn(program, args, { cwd, env: { ...inherited, ...env } });
+  const child = spawn(program, args, { cwd, env: { ...inherited(), ...env } });
   let stdout = '';
   let stderr = '';
   let isClosed = false;
@@ -94,10 +98,16 @@ export function startProgram(program: string, args: readonly string[], options: 
   };
 }
 
+function inherited(): NodeJS.ProcessEnv {
+  const none = undefined;
+  return { ...process.env, SIGNALBOX_URL: none, SIGNALBOX_HOLDER: none, NO_COLOR: none, SIGNALBOX_LOG: none };
+}
+
 /** A store of its own for one test, gone with it. */
 export class Scratch {
   readonly dir = mkdtempSync(join(tmpdir(), 'signalbox-cli-'));
   readonly store: string;
+  #isUsed = false;
 
   constructor(newStore: NewStore = inFile) {
     this.store = newStore(this.dir);
@@ -107,8 +117,13 @@ export class Scratch {
     return join(this.dir, ...names);
   }
 
-  /** Runs a command on this store. */
+  /**
+   * Runs a command on this store. The first one is a process of its own, so that what it leaves has to outlive it; those
+   * after it share one where they can.
+   */
   run(...args: readonly string[]): Promise<Ended> {
+    if (this.#isUsed) return inResident(args, this.#options);
+    this.#isUsed = true;
     return signalbox(args, this.#options);
   }
 

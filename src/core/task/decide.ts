@@ -12,6 +12,7 @@ import {
   isOwned,
   NO_BOOKKEEPING,
   statusOf,
+  statusProblem,
   type Task,
   type TaskBookkeeping,
   type TaskClaimEntry,
@@ -237,7 +238,8 @@ export function decideRequeue(
   const status = statusOf(task);
   if (status === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };
   if (status === 'complete' && only === 'failed') return { kind: 'unchanged', status };
-  if (status === 'pending' && !isBackingOff(task) && !isOrphaned(task)) return { kind: 'unchanged', status };
+  const isStuck = isBackingOff(task) || isOrphaned(task) || (only === 'any' && statusProblem(task) !== undefined);
+  if (status === 'pending' && !isStuck) return { kind: 'unchanged', status };
   const before = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
   if (attempts !== undefined && attempts !== before.attempts) return { kind: 'unchanged', status };
   const { failures: _f, losses: _l, retryAt: _t, result: _r, reason: _w, endedAt: _e, ...kept } = before;

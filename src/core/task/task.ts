@@ -5,7 +5,7 @@
  *     data        what is to be done, as JSON; putting it publishes the task
  *     owner       who has claimed it, as plain text, on the owner's lease; absent or empty: nobody.
  *                 `signalbox:backoff` on a lease: nobody yet, the pause before the next attempt is not over
- *     status      pending, running, complete or failed; absent: pending
+ *     status      pending, running, complete or failed; absent: pending; anything else: nobody claims it
  *     signalbox   our bookkeeping: attempts, result, and the events of the write that made it
  *
  *                    claim                   complete
@@ -22,6 +22,7 @@
  * fooled by a worker that lost a task and claimed it again.
  */
 import { type Event, type Json, type Token, unreachable } from '../machine.ts';
+import { shown } from '../shown.ts';
 import type { Terms } from './terms.ts';
 
 /** How far a task is. */
@@ -119,6 +120,8 @@ export function unpublished(id: string): Task {
   return { id, data: undefined, owner: undefined, status: undefined, bookkeeping: undefined };
 }
 
+const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'] satisfies readonly TaskStatus[];
+
 /** The real status: a worker that died while running the task could not write that down. */
 export function statusOf(task: Task): TaskStatus {
   const word = task.status?.word;
@@ -140,6 +143,15 @@ export function isFinished(task: Task): boolean {
   return status === 'complete' || status === 'failed';
 }
 
+/**
+ * What is wrong with the status that another program has put. It may have been done or given up, so nobody claims it; a
+ * requeue makes it pending. Empty is like absent, as it is of the owner.
+ */
+export function statusProblem({ status }: Task): string | undefined {
+  if (status === undefined || status.word === '' || STATUSES.includes(status.word)) return undefined;
+  return `its status is ${shown(status.word)}; expected pending, running, complete or failed`;
+}
+
 /** Its owner is gone, and the status does not say yet that it is pending again. */
 export function isOrphaned(task: Task): boolean {
   return task.status?.word === 'running' && !isOwned(task);
@@ -158,7 +170,8 @@ export function claimEntryOf(task: Task): TaskClaimEntry | undefined {
 export function blockersOf(task: Task, status: (id: string) => TaskStatus | undefined): readonly Blocker[] {
   const { data, bookkeeping } = task;
   if (data === undefined) return [];
-  if (data.problem !== undefined) return [{ why: 'unreadable', problem: data.problem }];
+  const problem = data.problem ?? statusProblem(task);
+  if (problem !== undefined) return [{ why: 'unreadable', problem }];
   if (isBackingOff(task)) return [{ why: 'backoff', until: bookkeeping?.entry.retryAt ?? null }];
   return data.terms.dependsOn.flatMap((other): Blocker[] => {
     const found = status(other);

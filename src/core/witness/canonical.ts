@@ -1,37 +1,37 @@
 /**
- * Canonical JSON (RFC 8785): one text for one value, so that its hash can be computed again anywhere. Keys are sorted by
- * their UTF-16 code units, nothing is written between them, and strings and numbers are written as ECMAScript does.
+ * Writes canonical JSON (RFC 8785): one text for each value, so that any program computes the same hash. Keys are sorted by their
+ * UTF-16 code units, there is no white space, and strings and numbers look as in ECMAScript.
  */
 import type { Json } from '../machine.ts';
 import { shown } from '../shown.ts';
 
-/** Characters that a string cannot hold as they are: quotes, backslashes, control characters, and perhaps half a pair. */
+/** Characters that need an escape in a string: quotes, backslashes, control characters, and perhaps half a surrogate pair. */
 const NEEDS_CARE = /["\\\u0000-\u001f\ud800-\udfff]/;
 const HALF_PAIR = /\p{Cs}/u;
 const HALF_PAIRS = /\p{Cs}/gu;
 
-/** What stands for a text between its quotes. */
+/** Escapes a text for its place between quotes. */
 export type Escape = (text: string) => string;
 
-/** Throws a TypeError for what JSON cannot say: NaN, Infinity, half a surrogate pair, a function, something circular. */
+/** Throws a TypeError for values that JSON cannot express: NaN, Infinity, half a surrogate pair, a function, a circular value. */
 export function canonical(value: unknown): string {
   return write(value, escaped, 0);
 }
 
-/** The same for a value that was parsed from a text, with what `escapeOf` says of that text. */
+/** The same for a value that was parsed from a text; `escape` is what `escapeOf` returned for that text. */
 export function canonicalAgain(value: unknown, escape: Escape): string {
   return write(value, escape, 0);
 }
 
 /**
- * What escapes the strings of a value that was parsed from this text. Mostly no escape is in the text, so no string has a
- * character that needs one, and one look at the text spares a look at each string.
+ * Chooses how to escape the strings of a value that was parsed from this text. Most texts contain no escape, so no string needs
+ * one, and one look at the text spares a look at each string.
  */
 export function escapeOf(json: string): Escape {
   return json.includes('\\') || !isWellFormed(json) ? escaped : asItIs;
 }
 
-/** Of ES2024, and in every Node that signalbox runs on. It costs nothing for a text without characters past U+00FF. */
+/** `isWellFormed` of ES2024, which every supported Node has. It costs nothing for a text without characters past U+00FF. */
 function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
@@ -40,7 +40,7 @@ function asItIs(text: string): string {
   return text;
 }
 
-/** Deeper than any value that signalbox accepts, and far from the end of the stack. */
+/** Deeper than any value that signalbox accepts, and far from overflowing the stack. */
 const DEEPEST = 500;
 
 function write(value: unknown, escape: Escape, depth: number): string {
@@ -84,14 +84,14 @@ export function escaped(text: string): string {
 }
 
 /**
- * The value as JSON that has a canonical form: what JSON.stringify would leave out is left out, and half a surrogate pair
- * becomes U+FFFD. The witness must not refuse what a lock accepts. Undefined if JSON.stringify says nothing of it.
+ * Converts a value to JSON that has a canonical form, because the witness must not refuse what a lock accepts: drops what
+ * JSON.stringify drops, and replaces half a surrogate pair with U+FFFD. Undefined if JSON.stringify returns undefined.
  */
 export function plain(value: unknown): Json | undefined {
   const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) return undefined;
-  // JSON.stringify escapes half a pair, and only then is there `\ud` in lower case; an escaped backslash before it only
-  // makes the slow way be taken in vain.
+  // JSON.stringify writes `\ud` in lower case only to escape half a pair. An escaped backslash before `ud` merely takes the slow
+  // path without need.
   return text.includes('\\ud') ? mended(JSON.parse(text) as Json) : (JSON.parse(text) as Json);
 }
 
@@ -102,14 +102,14 @@ function mended(value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([key, field]) => [wellFormed(key), mended(field as Json)]));
 }
 
-/** Half a surrogate pair becomes U+FFFD. */
+/** Replaces half a surrogate pair with U+FFFD. */
 export function wellFormed(text: string): string {
   return HALF_PAIR.test(text) ? text.replace(HALF_PAIRS, '\ufffd') : text;
 }
 
 const encoder = new TextEncoder();
 
-/** In UTF-8. */
+/** The length in UTF-8. */
 export function bytesIn(text: string): number {
   return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 }

@@ -1,24 +1,24 @@
 /**
- * Checks one chain, link by link: each has the next number and names the hash of the one before it. The first link that
- * does not fit is found at once, but what happened to it shows only further on: if entry 5 comes after entry 3, entry 4 is
- * missing, or comes later, or the 5 was put there. Such a link is a suspect, and the links that follow settle it.
+ * Checks one chain, link by link: each has the next number and names the hash of the previous link. The first link that does not
+ * fit is found at once, but only later links show what happened: if entry 5 comes after entry 3, then entry 4 is missing or comes
+ * later, or entry 5 was inserted. Such a link is a suspect until the following links settle it.
  */
 
-/** What can be wrong with a record. */
+/** The kinds of damage to a record. */
 export type FindingKind =
-  /** It is not what was written: its hash, or the hash that another names, is different. */
+  /** It differs from what was written: its hash, or the hash that another entry names, is different. */
   | 'changed'
-  /** It is not there, although what follows it is. */
+  /** It does not exist, although the entry after it does. */
   | 'missing'
-  /** It was not written here: a copy, or an entry that follows nothing. */
+  /** It was not written at this place: a copy, or an entry that follows no other. */
   | 'inserted'
   /** It is at the wrong place. */
   | 'reordered'
   /** The record ends before it. */
   | 'truncated'
-  /** Two different entries follow the same one. */
+  /** Two different entries follow the same entry. */
   | 'forked'
-  /** A checkpoint is not signed by the key. */
+  /** A checkpoint is not signed with the key. */
   | 'bad-signature'
   /** A checkpoint does not cover what it should. */
   | 'not-covered';
@@ -31,7 +31,7 @@ export interface Link {
   readonly hash: string;
 }
 
-/** What is wrong with link `seq` of a chain. */
+/** The problem with link `seq` of a chain. */
 export interface LinkFinding {
   readonly kind: FindingKind;
   readonly seq: number;
@@ -40,16 +40,16 @@ export interface LinkFinding {
 
 interface Suspect {
   readonly link: Link;
-  /** The honest chain before the suspect, continued by what follows. */
+  /** The intact chain before the suspect, continued with the links that fit. */
   at: { readonly seq: number; readonly hash: string };
   /** Whether the chain went on without the suspect. */
   goesOn: boolean;
 }
 
 export class ChainCheck {
-  /** Where the chain begins: 1, or the first after what was trimmed. */
+  /** The number of the first link: 1, or the first after a trim. */
   first: Link | undefined;
-  /** Where it ends so far. */
+  /** The number of the last link so far. */
   seq = 0;
   hash: string;
   readonly #start: string;
@@ -57,7 +57,7 @@ export class ChainCheck {
   readonly #prints: number[] = [];
   #suspect: Suspect | undefined;
 
-  /** `start`: what the first link names as the one before it. */
+  /** `start` is the hash that the first link names as the previous one. */
   constructor(start: string) {
     this.#start = start;
     this.hash = start;
@@ -67,7 +67,7 @@ export class ChainCheck {
     return this.#suspect !== undefined;
   }
 
-  /** What is wrong with the chain, as far as it can be said yet. Once there is a suspect, `verdict` says the rest. */
+  /** The problem that the link reveals at once. If it becomes a suspect, `verdict` decides later. */
   add(link: Link): LinkFinding | undefined {
     if (this.#suspect !== undefined) {
       this.#settle(this.#suspect, link);
@@ -86,7 +86,7 @@ export class ChainCheck {
     return link.seq === this.seq + 1 && link.previous === this.hash;
   }
 
-  /** What the suspect turned out to be, once nothing more follows. */
+  /** What happened to the suspect, once no more links follow. */
   verdict(): LinkFinding | undefined {
     if (this.#suspect === undefined) return undefined;
     const { link, at, goesOn } = this.#suspect;
@@ -121,7 +121,7 @@ export class ChainCheck {
     if (seq > this.seq) {
       this.#suspect = { link, at: { seq: this.seq, hash: this.hash }, goesOn: false };
     } else if (seq < first.seq) {
-      // The chain began too late: what it began with is the suspect.
+      // The chain began too late, so its first link is the suspect.
       this.#suspect = { link: first, at: link, goesOn: true };
     } else if (this.#prints[seq - first.seq] === printOf(link.hash)) {
       return { kind: 'inserted', seq, why: 'it is there twice' };

@@ -1,4 +1,4 @@
-/** Checks the checkpoints of a record: their own chain, their roots and signatures, and where they were anchored. */
+/** Checks the checkpoints of a record: their own chain, their roots and signatures, and their anchors. */
 import { ChainCheck } from './chain-check.ts';
 import {
   byResource,
@@ -12,22 +12,22 @@ import { type Digest, NO_ENTRY } from './entry.ts';
 import type { ExportEnd } from './lines.ts';
 import type { Finding } from './verifier.ts';
 
-/** What is wrong with a signature of this text; undefined if the key that is trusted made it. */
+/** The problem with a signature of this text; undefined if the trusted key made it. */
 export type VerifySignature = (text: string, signature: CheckpointSignature) => string | undefined;
 
-/** What a checkpoint says of one entry: that it was the head of its chain. */
+/** An entry that was the head of its chain, according to a checkpoint. */
 export interface Wanted {
   readonly hash: string;
-  /** The checkpoint's. */
+  /** The number of the checkpoint. */
   readonly number: number;
   readonly from?: number;
   readonly tree?: string;
 }
 
 export class CheckpointCheck {
-  /** By resource, then by the number of the entry. */
+  /** By resource, then by entry number. */
   readonly wanted = new Map<string, Map<number, Wanted>>();
-  /** Where chains ended that a checkpoint has closed. */
+  /** The last entries of chains that a checkpoint has closed. */
   readonly closed = new Map<string, Wanted & { readonly seq: number }>();
   readonly #digest: Digest;
   readonly #verifySignature: VerifySignature | undefined;
@@ -36,9 +36,9 @@ export class CheckpointCheck {
   #count = 0;
   #signed = 0;
   #anchored = 0;
-  /** The first without a signature since one that has it: a later signature vouches for all before it. */
+  /** The first unsigned checkpoint after the last signed one: a later signature vouches for all before it. */
   #unsigned: number | undefined;
-  /** The first chain that a checkpoint without a vouching signature has closed. */
+  /** The first chain that was closed by a checkpoint for which no signature vouches. */
   #closedUnsigned: Finding | undefined;
 
   constructor(digest: Digest, verifySignature: VerifySignature | undefined, anchors: readonly Checkpoint[]) {
@@ -51,17 +51,17 @@ export class CheckpointCheck {
     return { checkpoints: this.#count, signed: this.#signed, anchored: this.#anchored };
   }
 
-  /** Whether a checkpoint can be relied on: one after the last signature cannot, if a key was given. */
+  /** Whether a checkpoint can be trusted: with a key, one after the last signature cannot. */
   isVouched(number: number): boolean {
     return this.#verifySignature === undefined || this.#unsigned === undefined || number < this.#unsigned;
   }
 
-  /** Whether the checkpoints that follow are only read to say what is wrong with one. */
+  /** Whether the next checkpoints are read only to settle a suspect. */
   get isSuspect(): boolean {
     return this.#chain.isSuspect;
   }
 
-  /** What the suspect turned out to be, once nothing more follows. */
+  /** What happened to the suspect, once no more checkpoints follow. */
   verdict(): Finding | undefined {
     const found = this.#chain.verdict();
     return found && { kind: found.kind, checkpoint: found.seq, why: found.why };
@@ -81,7 +81,7 @@ export class CheckpointCheck {
     return this.#anchorFinding(checkpoint) ?? this.#enter(checkpoint);
   }
 
-  /** What the end of a record shows: that the last checkpoints were cut off, or are not those that were anchored. */
+  /** Finds at the end of a record that the last checkpoints were cut off, or differ from the anchored ones. */
   endFinding({ checkpoints, checkpoint }: ExportEnd): Finding | undefined {
     const { seq, hash } = this.#chain;
     if ((checkpoint?.number ?? 0) > seq) {
@@ -144,7 +144,7 @@ export class CheckpointCheck {
   }
 
   #anchorFinding({ number, previous, hash }: Checkpoint): Finding | undefined {
-    // Checkpoints are trimmed too; the first that is left still names the one before it.
+    // Checkpoints are trimmed too; the first remaining one still names the hash of the one before it.
     const before = this.#count === 1 ? this.#anchors.get(number - 1) : undefined;
     if (before !== undefined && before.hash !== previous)
       return { kind: 'changed', checkpoint: number - 1, why: 'another one was anchored' };
@@ -169,7 +169,7 @@ export class CheckpointCheck {
           why: `checkpoint ${said.number} has another hash for it`,
         };
       if (closed === true) {
-        // What follows may be another chain of the same name.
+        // Later entries may belong to another chain of the same name.
         this.wanted.set(resource, new Map());
         this.closed.set(resource, { seq, hash, number });
         if (!this.isVouched(number))

@@ -1,7 +1,7 @@
 /**
- * A checkpoint ties the heads of all chains together: its root is that of a Merkle tree over them, and it names the
- * checkpoint before it. Kept or signed where a writer of the store cannot reach it, it shows whether what it covers is
- * still as it was.
+ * A checkpoint ties the heads of all chains together: its root is that of a Merkle tree over them, and it names the checkpoint
+ * before it. A checkpoint that is signed, or kept where writers of the store cannot reach it, shows whether the entries that it
+ * covers have changed.
  *
  *     chains      lock/main ●──●──●     task/7 ●──●
  *                             │                │
@@ -15,24 +15,24 @@ import { merkleRoot } from './merkle.ts';
 
 /** The head of a chain as a checkpoint covers it. */
 export interface CoveredHead {
-  /** The chain's. */
+  /** The resource of the chain. */
   readonly resource: string;
   /** The last entry that is covered. */
   readonly seq: number;
-  /** That entry's. */
+  /** The hash of that entry. */
   readonly hash: string;
   /** The first entry that this checkpoint covers and the one before it did not. */
   readonly from?: number;
-  /** The Merkle root over the hashes of the entries `from` to `seq`: what proofs of single entries lead to. */
+  /** The Merkle root over the hashes of the entries `from` to `seq`; proofs of single entries lead to it. */
   readonly tree?: string;
   /**
-   * All its entries were trimmed, and its resource is gone. The chain may be dropped: later checkpoints then do not list it, and
-   * a resource of the same name begins a chain of its own.
+   * All entries of the chain were trimmed, and its resource is gone. Maintenance may drop the chain: later checkpoints do not
+   * list it, and a resource of the same name begins a new chain.
    */
   readonly closed?: true;
 }
 
-/** Who vouches for a checkpoint. */
+/** The signature of a checkpoint. */
 export interface CheckpointSignature {
   /** The id of the key: the first 16 digits of the SHA-256 of the raw public key. */
   readonly key: string;
@@ -40,7 +40,7 @@ export interface CheckpointSignature {
   readonly ed25519: string;
 }
 
-/** What all chains were at one moment. */
+/** The state of all chains at one moment. */
 export interface Checkpoint {
   /** The version of the format: 1. */
   readonly v: 1;
@@ -54,11 +54,11 @@ export interface Checkpoint {
   readonly root: string;
   /** How many chains it covers. */
   readonly chains: number;
-  /** How many entries these chains have had, trimmed ones included. */
+  /** How many entries these chains have had, including trimmed ones. */
   readonly entries: number;
   /** The SHA-256 of the canonical JSON of all the above. */
   readonly hash: string;
-  /** What the root is of, in the order of their resources; left out where only the hash matters. */
+  /** The heads under the root, in the order of their resources; left out where only the hash matters. */
   readonly heads?: readonly CoveredHead[];
   /** Made with a key that the writers of the store do not have. */
   readonly signature?: CheckpointSignature;
@@ -67,7 +67,7 @@ export interface Checkpoint {
 /** Signs the text that is hashed. */
 export type Signer = (text: string) => CheckpointSignature;
 
-/** What a checkpoint that follows `previous` says of these heads. Their order does not matter. */
+/** Makes the checkpoint of these heads that follows `previous`. The order of the heads does not matter. */
 export function nextCheckpoint(
   previous: Pick<Checkpoint, 'number' | 'hash'> | undefined,
   heads: readonly CoveredHead[],
@@ -90,7 +90,7 @@ export function nextCheckpoint(
   return { ...body, hash: digest(text), heads: sorted, ...(signature && { signature }) };
 }
 
-/** The head as a checkpoint covers it; `hashes` are those of its entries since `from`, without a gap. */
+/** Makes the head that a checkpoint covers; `hashes` are those of the entries since `from`, without a gap. */
 export function coveredHead(
   { resource, seq, hash }: ChainHead,
   from: number,
@@ -101,18 +101,18 @@ export function coveredHead(
   return isWhole ? { resource, seq, hash, from, tree: merkleRoot(hashes, digest) } : { resource, seq, hash };
 }
 
-/** What is hashed and signed. */
+/** The text that is hashed and signed. */
 export function checkpointText(checkpoint: Omit<Checkpoint, 'hash'>): string {
   const { v, number, time, previous, root, chains, entries } = checkpoint;
   return canonical({ v, number, time, previous, root, chains, entries });
 }
 
-/** A checkpoint as it is anchored: one line, without the heads. */
+/** The anchored form of a checkpoint: one line, without the heads. */
 export function checkpointAnchor({ heads: _heads, ...checkpoint }: Checkpoint): string {
   return canonical(checkpoint);
 }
 
-/** The root over heads that are in order. */
+/** The root over heads that are sorted. */
 export function headsRoot(heads: readonly CoveredHead[], digest: Digest): string {
   return merkleRoot(
     heads.map((head) => headLeaf(head, digest)),
@@ -124,7 +124,7 @@ export function headLeaf({ resource, seq, hash, from, tree, closed }: CoveredHea
   return digest(`\u0000${canonical({ resource, seq, hash, from, tree, closed })}`);
 }
 
-/** By UTF-16 code units, as canonical JSON sorts its keys. */
+/** Compares by UTF-16 code units, as canonical JSON sorts its keys. */
 export function byResource(a: { readonly resource: string }, b: { readonly resource: string }): number {
   return a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : 0;
 }
@@ -133,7 +133,7 @@ const FIELDS = new Set([
   ...['v', 'number', 'time', 'previous', 'root', 'chains', 'entries', 'hash', 'heads', 'signature'],
 ]);
 
-/** What keeps a value from being a checkpoint; undefined if nothing does. Its hash and its root are other questions. */
+/** Says why a value is not a checkpoint; undefined if it is one. Does not check its hash and its root. */
 export function checkpointProblem(value: unknown): string | undefined {
   if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
   if (value['v'] !== 1) return `v is ${shown(value['v'])}; this signalbox reads 1`;

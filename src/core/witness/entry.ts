@@ -11,26 +11,26 @@ import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
 import { bytesIn, canonical, canonicalAgain, type Escape, escaped, plain, wellFormed } from './canonical.ts';
 
-/** The SHA-256 of a text's UTF-8, in lower-case hex. The runtime has Node's own; the core has none. */
+/** The SHA-256 of a text's UTF-8, in lower-case hex. The runtime passes Node's, because the core has none. */
 export type Digest = (text: string) => string;
 
 /** One command of a write, as the witness keeps it. */
 export interface WitnessedCommand {
-  /** Who asked: the holder, the member, the user. */
+  /** The actor: the holder, the member, the user. */
   readonly actor: string;
-  /** What asked: `lock`, `task`, `cli`, `server`, … */
+  /** The component that asked: `lock`, `task`, `cli`, `server`, … */
   readonly component: string;
   /** The trace that it belongs to, if any. */
   readonly trace?: string;
-  /** What was asked: `acquire`, `release`, … */
+  /** The command: `acquire`, `release`, … */
   readonly command: string;
-  /** What became of it: `acquired`, `queued`, … */
+  /** Its outcome: `acquired`, `queued`, … */
   readonly outcome: string;
   /** The names of its events, in order. */
   readonly events: readonly string[];
   /** How long the request had waited when it was decided. */
   readonly waitedMs?: number;
-  /** What else is known of it. Values that are large or sensitive are here as their hash; see `entered`. */
+  /** Further facts. A large or sensitive value is replaced by its hash; see `entered`. */
   readonly detail?: { readonly [name: string]: Json };
 }
 
@@ -57,16 +57,16 @@ export interface WitnessEntry {
 /** Where the chain of a resource ends, and up to where it was trimmed. */
 export interface ChainHead {
   readonly resource: string;
-  /** The last entry's; 0 before the first. */
+  /** The number of the last entry; 0 before the first. */
   readonly seq: number;
   readonly hash: string;
   /** The last entry that was trimmed, if any was. */
   readonly trimmed?: { readonly seq: number; readonly hash: string };
 }
 
-/** What stands for a value that is large or sensitive. */
+/** The stand-in for a large or sensitive value. */
 export type HashedValue = {
-  /** Of the canonical JSON of the value, after the salt if there is one. */
+  /** The hash of the value's canonical JSON, after the salt if there is one. */
   readonly sha256: string;
   /** The length of its canonical JSON in UTF-8. */
   readonly bytes: number;
@@ -82,15 +82,15 @@ export interface Witnessed {
 
 export interface NextEntry {
   readonly entry: WitnessEntry;
-  /** Its canonical JSON: what is stored and exported. */
+  /** The canonical JSON of the entry, which is stored and exported. */
   readonly text: string;
   readonly head: ChainHead;
 }
 
-/** What the first entry of a chain names as the one before it. */
+/** The hash that the first entry of a chain names as the previous one. */
 export const NO_ENTRY = '0'.repeat(64);
 
-/** A larger value is entered as its hash. */
+/** In bytes; a larger value is entered as its hash. */
 export const LARGEST_VALUE_BYTES = 1024;
 
 /** The head of a chain without entries. */
@@ -107,13 +107,13 @@ export function nextEntry(head: ChainHead, { revision, time, commands }: Witness
   const { trimmed } = head;
   return {
     entry: { ...unsealed, hash },
-    // Joined, because a text that was put together piece by piece keeps all its pieces for as long as it is kept.
+    // Joined, because a concatenated string keeps all its pieces in memory.
     text: [before, '"hash":"', hash, '",', after].join(''),
     head: { resource: head.resource, seq, hash, ...(trimmed && { trimmed }) },
   };
 }
 
-/** What the hash of an entry should be. `escape`: what `escapeOf` says of the text that it was parsed from. */
+/** Computes the hash of an entry. `escape` is what `escapeOf` returned for the text that it was parsed from. */
 export function entryHash(entry: Omit<WitnessEntry, 'hash'>, digest: Digest, escape?: Escape): string {
   const [before, after] = halves(entry, escape);
   return digest(before + after);
@@ -126,9 +126,9 @@ export function entryText(entry: WitnessEntry, kind?: 'entry'): string {
 }
 
 /**
- * The canonical JSON around the place where `hash` stands. Written field by field, because sorting the keys of every entry
- * takes most of the time otherwise, and in few pieces, because each piece costs time again when the text is hashed. A property test
- * compares it with `canonical`.
+ * The canonical JSON before and after the `hash`. Written field by field, because sorting the keys of every entry would take most
+ * of the time, and in few pieces, because each piece costs time again when the text is hashed. A property test compares it with
+ * `canonical`.
  */
 function halves(entry: Omit<WitnessEntry, 'hash'>, escape: Escape = escaped): readonly [before: string, after: string] {
   const { commands, previous, resource, revision, seq, time, v } = entry;
@@ -171,8 +171,8 @@ function number(value: number): string {
 }
 
 /**
- * A value as it is entered: in full, or as its hash if it is larger than 1 KiB or has a salt, which is given for what is
- * sensitive. Undefined for what JSON leaves out.
+ * The form in which a value is entered: in full, or as its hash if it is larger than 1 KiB or comes with a salt, as sensitive
+ * values do. Undefined for a value that JSON leaves out.
  */
 export function entered(value: unknown, digest: Digest, salt?: string): Json | HashedValue | undefined {
   const json = plain(value);
@@ -183,7 +183,7 @@ export function entered(value: unknown, digest: Digest, salt?: string): Json | H
   return bytes > LARGEST_VALUE_BYTES ? { sha256: digest(text), bytes } : json;
 }
 
-/** Makes what came from outside fit to be entered as an actor, a trace or another word of a command. */
+/** Cleans text from outside, so that it can be entered as an actor, a trace or another word of a command. */
 export function enteredText(text: string, longest = 1000): string {
   return wellFormed(text.length > longest ? text.slice(0, longest) : text);
 }
@@ -196,7 +196,7 @@ const COMMAND_FIELDS = new Set([
   ...['actor', 'component', 'trace', 'command', 'outcome', 'events', 'waitedMs', 'detail'],
 ]);
 
-/** What keeps a value from being an entry; undefined if nothing does. Its hash is another question. `isLine`: has a `kind`. */
+/** Says why a value is not an entry; undefined if it is one. Does not check its hash. `isLine` means that it has a `kind`. */
 export function entryProblem(value: unknown, isLine = false): string | undefined {
   if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
   const { v, resource, seq, revision, time, previous, commands, hash } = value;
@@ -206,7 +206,7 @@ export function entryProblem(value: unknown, isLine = false): string | undefined
   if (!isCount(seq) || seq === 0) return `seq is ${shown(seq)}; expected a whole number of at least 1`;
   if (!isCount(revision)) return `revision is ${shown(revision)}; expected a whole number`;
   if (typeof time !== 'number') return `time is ${shown(time)}; expected milliseconds since 1970`;
-  // Of a line both are compared with hashes, which says more and costs less.
+  // The two hashes of a line are compared with computed ones, which proves more and costs less than checking their digits.
   if (!isHash(previous, isLine)) return `previous is ${shown(previous)}; expected 64 hexadecimal digits`;
   if (!isHash(hash, isLine)) return `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
   if (!Array.isArray(commands)) return `commands is ${shown(commands)}; expected a list`;
@@ -235,7 +235,7 @@ function commandProblem(value: unknown): string | undefined {
   return undefined;
 }
 
-/** What keeps a value from being the head of a chain; undefined if nothing does. */
+/** Says why a value is not the head of a chain; undefined if it is one. */
 export function headProblem(value: unknown): string | undefined {
   if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
   const { resource, seq, hash, trimmed } = value;
@@ -247,7 +247,7 @@ export function headProblem(value: unknown): string | undefined {
   return (trimmed['seq'] as number) > (seq as number) ? `trimmed.seq is ${shown(trimmed['seq'])}, over seq` : undefined;
 }
 
-/** Other programs name tasks too, so that it need not be a name that signalbox would give. */
+/** Accepts names that signalbox would not give, because other programs name tasks too. */
 function resourceProblem(value: unknown): string | undefined {
   const isAccepted = typeof value === 'string' && value.length > 0 && value.length <= LONGEST_RESOURCE;
   return isAccepted ? undefined : `resource is ${shown(value)}; expected 1 to ${LONGEST_RESOURCE} characters`;
@@ -258,7 +258,7 @@ function placeProblem({ seq, hash }: Readonly<Record<string, unknown>>): string 
   return isHash(hash) ? undefined : `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
 }
 
-/** `onlyLength`: whether its digits need no check. */
+/** With `onlyLength`, it does not check the digits. */
 export function isHash(value: unknown, onlyLength = false): value is string {
   return typeof value === 'string' && (onlyLength ? value.length === 64 : HASH.test(value));
 }

@@ -1,4 +1,4 @@
-/** The witness: a chain of hashes for each resource, in which nothing can be changed, and from which nothing can be taken, unseen. */
+/** The witness: a chain of hashes for each resource, which shows every change and every removal of an entry. */
 
 export { bytesIn, canonical, plain } from './canonical.ts';
 export { ChainCheck, type FindingKind, type Link, type LinkFinding } from './chain-check.ts';

@@ -1,7 +1,7 @@
 /**
- * An export: JSON Lines. A header, the checkpoints from the oldest to the newest, the entries chain by chain, each chain in
- * order and in one piece, and an end. Every line has its own hash, and the end has the heads and counts, so that a cut
- * tail shows.
+ * An export: JSON Lines. A header, the checkpoints from the oldest to the newest, the entries chain by chain, each chain in order
+ * and in one piece, and an end. Every line has its own hash, and the end has the heads and counts, so that a verifier notices a
+ * missing tail.
  *
  *     {"kind":"header","v":1,…}
  *     {"kind":"checkpoint","number":1,…}
@@ -15,22 +15,22 @@ import { canonical } from './canonical.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { type ChainHead, type Digest, entryText, headProblem, isHash, type WitnessEntry } from './entry.ts';
 
-/** What an export says of itself first. */
+/** The first line of an export. */
 export interface ExportHeader {
   readonly v: 1;
   /** When it was made, in milliseconds since 1970. */
   readonly time: number;
-  /** What made it: `signalbox 0.1.0`. */
+  /** The program that made it: `signalbox 0.1.0`. */
   readonly by: string;
-  /** Which store, without passwords; for people. */
+  /** The store, without passwords; for people. */
   readonly store?: string;
-  /** If only these resources were asked for. */
+  /** Set if the export contains only these resources. */
   readonly only?: readonly string[];
 }
 
-/** What an export says last. */
+/** The last line of an export. */
 export interface ExportEnd {
-  /** Where each chain ended when it was made, and up to where it was trimmed. */
+  /** Where each chain ended at the time of the export, and how far it was trimmed. */
   readonly heads: readonly ChainHead[];
   /** How many entries the export has. */
   readonly entries: number;
@@ -56,12 +56,12 @@ export function endLine(end: ExportEnd, digest: Digest): string {
   return sealed({ kind: 'end', ...end }, digest);
 }
 
-/** A header or an end with its hash. */
+/** Adds the hash to a header or an end. */
 function sealed(line: Readonly<Record<string, unknown>>, digest: Digest): string {
   return canonical({ ...line, hash: digest(canonical(line)) });
 }
 
-/** Whether a header or an end has the hash of all the rest of it. */
+/** Whether the hash of a header or an end is that of its other fields. */
 export function isSealed(line: Readonly<Record<string, unknown>>, digest: Digest): boolean {
   const { hash, ...rest } = line;
   return hash === digest(canonical(rest));

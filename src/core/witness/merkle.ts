@@ -1,7 +1,7 @@
 /**
- * Merkle trees with the shape of RFC 6962: with them a few hashes show that one leaf is among thousands. The hash of a node is
- * the SHA-256 of the byte 1 and the hashes of its two children in hex. What is a leaf never begins with that byte, so that
- * a node cannot pass as a leaf.
+ * Merkle trees with the shape of RFC 6962: with them a few hashes prove that one leaf is among thousands. The hash of a node is
+ * the SHA-256 of the byte 1 and the hashes of its two children in hex. A leaf never begins with that byte, so a node cannot pass
+ * as a leaf.
  *
  *            root
  *           /    \
@@ -17,7 +17,7 @@ export function merkleRoot(leaves: readonly string[], digest: Digest): string {
   return level[0] as string;
 }
 
-/** The hashes that lead from a leaf to the root, from the bottom up. */
+/** The path from a leaf to the root: sibling hashes from the bottom up. */
 export function merklePath(leaves: readonly string[], index: number, digest: Digest): readonly string[] {
   const path: string[] = [];
   let at = index;
@@ -29,7 +29,7 @@ export function merklePath(leaves: readonly string[], index: number, digest: Dig
   return path;
 }
 
-/** The root to which a path leads from leaf `index` of `size`; undefined if the path does not fit such a tree. */
+/** The root at the end of a path from leaf `index` of `size`; undefined if the path does not fit such a tree. */
 export function rootByPath(
   leaf: string,
   index: number,
@@ -41,7 +41,7 @@ export function rootByPath(
   let hash = leaf;
   let used = 0;
   for (let at = index, last = size - 1; last > 0; at >>= 1, last >>= 1) {
-    // The last of an odd number has no partner on this level.
+    // The last node of an odd number has no partner on this level.
     if (at === last && at % 2 === 0) continue;
     const sibling = path[used++];
     if (sibling === undefined) return undefined;

@@ -1,11 +1,11 @@
 /**
- * Shows that one entry is in the record, to a reader who has neither the store nor the other entries:
+ * Proves to a reader who has neither the store nor the other entries that an entry is in the record:
  *
  *     entry ──path──▶ tree of the entries that the checkpoint added to its chain
  *                     └─ head { resource, seq, hash, from, tree } ──path──▶ root of the checkpoint ──▶ signature, anchor
  *
- * Both paths grow with the logarithm of what they lead through: some 40 hashes for a million entries of a million chains.
- * The chain itself would show the same, but with every entry in between, and what these say.
+ * Both paths grow with the logarithm of the trees: some 40 hashes for a million entries of a million chains. The chain itself
+ * would prove the same, but only with every entry in between and its content.
  */
 import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
@@ -22,13 +22,13 @@ import type { VerifySignature } from './checkpoint-check.ts';
 import { type Digest, entryHash, entryProblem, isHash, type WitnessEntry } from './entry.ts';
 import { merklePath, merkleRoot, rootByPath } from './merkle.ts';
 
-/** What shows that an entry is in the record. */
+/** A proof that an entry is in the record. */
 export interface InclusionProof {
   /** `proof`. */
   readonly kind: 'proof';
   /** The version of the format: 1. */
   readonly v: 1;
-  /** What is proven. */
+  /** The entry that it proves. */
   readonly entry: WitnessEntry;
   /** From the entry to the tree of its head. Empty if the entry is the head. */
   readonly entryPath: readonly string[];
@@ -42,12 +42,12 @@ export interface InclusionProof {
   readonly checkpoint: Checkpoint;
 }
 
-/** What can be proven, or why not. */
+/** The proof, or why there is none. */
 export type Proving = { readonly proof: InclusionProof } | { readonly problem: string };
 
 /**
- * `checkpoints` with their heads, and the hashes of the entries of the chain from number `first` on: the oldest checkpoint
- * that covers the entry proves it.
+ * Uses the oldest checkpoint that covers the entry. `checkpoints` come with their heads; `hashes` are those of the chain's
+ * entries from number `first` on.
  */
 export function proofOf(
   entry: WitnessEntry,
@@ -83,7 +83,7 @@ function pathTo(
   return merkleRoot(segment, digest) === tree ? merklePath(segment, wanted - from, digest) : undefined;
 }
 
-/** What is wrong with a proof; undefined if it shows what it says. Signature and anchor are checked if there is one to check by. */
+/** Finds what is wrong with a proof; undefined if it holds. Checks signature and anchor if a key or anchors are given. */
 export function proofProblem(
   value: unknown,
   digest: Digest,

@@ -1,51 +1,51 @@
-/** What the end of a record shows: chains that were cut off, trimmed without a word, or made up. */
+/** Compares a record with its end: finds chains that were cut off, trimmed without a checkpoint, or made up. */
 import type { CheckpointCheck } from './checkpoint-check.ts';
 import { type ChainHead, NO_ENTRY } from './entry.ts';
 import type { ExportEnd } from './lines.ts';
 import type { Finding } from './verifier.ts';
 
-/** What was verified. */
+/** The counts of a verification. */
 export interface VerifiedCounts {
   /** Entries that were read. */
   readonly entries: number;
-  /** Chains that had any. */
+  /** Chains that had entries. */
   readonly chains: number;
   /** Checkpoints that were read. */
   readonly checkpoints: number;
-  /** Checkpoints that a given key has signed. */
+  /** Checkpoints signed with the given key. */
   readonly signed: number;
-  /** Checkpoints that were also found where they were anchored. */
+  /** Checkpoints that were also found in the anchor. */
   readonly anchored: number;
-  /** Entries that a checkpoint covers; for the rest only their chain speaks. */
+  /** Entries that a checkpoint covers; only their chain vouches for the others. */
   readonly covered: number;
-  /** Entries that a signed checkpoint covers, if a key was given; otherwise as many as are covered. */
+  /** Entries that a signed checkpoint covers, if a key was given; else the same as `covered`. */
   readonly vouched: number;
-  /** Entries that had been trimmed, on the word of a checkpoint. */
+  /** Entries that were trimmed and that a checkpoint vouches for. */
   readonly trimmed: number;
 }
 
-/** What became of a verification. */
+/** The result of a verification. */
 export interface Verification extends VerifiedCounts {
-  /** The first thing that is wrong, if anything is. */
+  /** The first problem, if there is one. */
   readonly finding?: Finding;
 }
 
-/** What is kept of a chain once it has gone by. */
+/** What the verifier keeps of a chain that it has read. */
 export interface ClosedChain {
   readonly first: number;
-  /** What its first entry names as the one before it. */
+  /** The hash that its first entry names as the previous one. */
   readonly before: string;
   readonly seq: number;
   readonly hash: string;
 }
 
-/** What a verifier has seen of a record. */
+/** What the verifier has read of a record. */
 export interface Seen {
   readonly chains: ReadonlyMap<string, ClosedChain>;
   readonly checkpoints: CheckpointCheck;
   readonly entries: number;
   readonly end: ExportEnd | undefined;
-  /** If the record was made of these resources only. */
+  /** Set if the record contains only these resources. */
   readonly only: ReadonlySet<string> | undefined;
 }
 
@@ -92,7 +92,7 @@ function headFinding(head: ChainHead, seen: Seen): Finding | undefined {
   return first === 1 ? undefined : trimFinding(resource, { seq: first - 1, hash: before }, seen.checkpoints);
 }
 
-/** What was trimmed must be vouched for: by a checkpoint that covers the last trimmed entry, or one after it. */
+/** Requires a checkpoint that covers the last trimmed entry or a later one. */
 function trimFinding(
   resource: string,
   last: { readonly seq: number; readonly hash: string },
@@ -103,7 +103,7 @@ function trimFinding(
   const exact = said?.get(last.seq) ?? (closed?.seq === last.seq ? closed : undefined);
   if (exact !== undefined && exact.hash !== last.hash)
     return { kind: 'changed', resource, seq: last.seq, why: `checkpoint ${exact.number} has another hash for it` };
-  // A later one has been compared with the entry itself, and the chain leads there from here.
+  // A later checkpoint was compared with its entry, and the chain leads there from here.
   const later = [...(said ?? [])].filter(([seq]) => seq > last.seq).map(([, { number }]) => number);
   const covering = exact === undefined ? later : [exact.number, ...later];
   if (covering.some((number) => checkpoints.isVouched(number))) return undefined;
@@ -114,7 +114,7 @@ function trimFinding(
   return { kind: 'not-covered', resource, seq: last.seq, why };
 }
 
-/** What a checkpoint covers must be there, unless other resources were asked for. */
+/** Requires every entry that a checkpoint covers, unless the record contains only other resources. */
 function coverFinding(heads: ReadonlyMap<string, ChainHead>, { checkpoints, only }: Seen): Finding | undefined {
   for (const [resource, said] of checkpoints.wanted) {
     if (only !== undefined && !only.has(resource)) continue;

@@ -1,6 +1,6 @@
 /**
- * Verifies a record of the witness as it comes by, line by line or entry by entry, and names the first thing that is wrong.
- * It keeps the heads of all chains and what checkpoints say of them, and no entries.
+ * Verifies a record of the witness as a stream, line by line or entry by entry, and names the first problem. It keeps the heads
+ * of all chains and the checkpoints' hashes for them, but no entries.
  */
 import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
@@ -13,9 +13,9 @@ import { endProblem, type ExportEnd, isSealed } from './lines.ts';
 import { merkleRoot } from './merkle.ts';
 import { type ClosedChain, countsOf, endFindingOf, type Seen, type Verification } from './record-end.ts';
 
-/** The first thing that is wrong with a record. */
+/** The first problem of a record. */
 export interface Finding {
-  /** What happened to it. */
+  /** The kind of damage. */
   readonly kind: FindingKind;
   /** The chain that it concerns, if it concerns one. */
   readonly resource?: string;
@@ -23,26 +23,29 @@ export interface Finding {
   readonly seq?: number;
   /** The checkpoint that it concerns, if it concerns one. */
   readonly checkpoint?: number;
-  /** The line of the export at which it showed. */
+  /** The line of the export where the verifier noticed it. */
   readonly line?: number;
-  /** What is wrong, in a sentence. */
+  /** The problem in a sentence. */
   readonly why: string;
 }
 
 export interface VerifierOptions {
   readonly digest: Digest;
-  /** Whether a checkpoint is signed by the key that is trusted. If given, one must be: it vouches for itself and all before it. */
+  /**
+   * Checks that the trusted key signed a checkpoint. If given, at least one checkpoint must be signed: it vouches for itself and
+   * all before it.
+   */
   readonly verifySignature?: VerifySignature;
-  /** Checkpoints that were kept elsewhere. */
+  /** Checkpoints kept elsewhere. */
   readonly anchors?: readonly Checkpoint[];
 }
 
 interface OpenChain {
   readonly resource: string;
   readonly check: ChainCheck;
-  /** What checkpoints say of this chain, by the number of the entry. */
+  /** The hashes that checkpoints have for this chain, by the number of the entry. */
   readonly wanted: ReadonlyMap<number, Wanted> | undefined;
-  /** The hashes since the last checkpoint, if a tree of them is wanted. */
+  /** The hashes since the last checkpoint, if a checkpoint has a tree of them. */
   hashes: string[];
 }
 
@@ -52,17 +55,17 @@ export class Verifier {
   readonly #closed = new Map<string, ClosedChain>();
   #chain: OpenChain | undefined;
   #finding: Finding | undefined;
-  /** A suspect is pending: what follows is only read to settle it. */
+  /** A suspect is pending: the verifier reads on only to settle it. */
   #isSettling = false;
   #suspectLine = 0;
   #entries = 0;
   #line = 0;
-  /** What escapes the strings of the entry that is read. */
+  /** Escapes the strings of the current entry. */
   #escape = escaped;
   #hasHeader = false;
   #only: ReadonlySet<string> | undefined;
   #end: ExportEnd | undefined;
-  /** A line that is no JSON: the end of a cut file, if nothing follows. */
+  /** A line that is not JSON: the end of a cut file, if nothing follows. */
   #unreadable: Finding | undefined;
 
   constructor({ digest, verifySignature, anchors = [] }: VerifierOptions) {
@@ -98,7 +101,7 @@ export class Verifier {
     this.#read(line);
   }
 
-  /** Only looks for what settles the suspect. */
+  /** Looks only for links that settle the suspect. */
   #readOn(line: Readonly<Record<string, unknown>>): void {
     const { kind, ...rest } = line;
     if (kind === 'entry' && entryProblem(rest) === undefined) this.entry(rest as unknown as WitnessEntry);
@@ -160,7 +163,7 @@ export class Verifier {
     if (this.#checkpoints.isSuspect) this.#suspect();
   }
 
-  /** The entries of a chain come in order, and none of another chain between them. */
+  /** The entries of a chain come in order, without entries of other chains in between. */
   entry(entry: WitnessEntry): void {
     if (this.#finding !== undefined) return;
     if (this.#isSettling) return this.#settle(entry);
@@ -177,18 +180,18 @@ export class Verifier {
     else if (chain.wanted !== undefined) this.#compare(chain, chain.wanted, seq, hash);
   }
 
-  /** Something is where an entry should be, and is none. */
+  /** Reports a value that stands in the place of an entry and is not one. */
   noEntry(place: Pick<Finding, 'resource' | 'seq'>, why: string): void {
     this.#found({ kind: 'changed', ...place, why });
   }
 
-  /** Where the chains should end. Nothing may follow. */
+  /** Reads where the chains should end. Nothing may follow. */
   end(end: ExportEnd): void {
     this.#end = end;
   }
 
   finish(): Verification {
-    // What the end shows is at no line.
+    // A problem that the end reveals belongs to no line.
     this.#line = this.#suspectLine;
     if (this.#isSettling) {
       const found = this.#chain?.check.verdict();
@@ -205,7 +208,7 @@ export class Verifier {
     return { ...countsOf(this.#seen()), ...(this.#finding && { finding: this.#finding }) };
   }
 
-  /** A chain to check; tests plant a bug here. */
+  /** Makes the check of a chain; tests plant a bug here. */
   protected newChain(): ChainCheck {
     return new ChainCheck(NO_ENTRY);
   }
@@ -235,7 +238,7 @@ export class Verifier {
     if (entry.resource === this.#chain?.resource && this.#hasItsHash(entry)) this.#chain.check.add(entry);
   }
 
-  /** Goes to the chain of an entry; if that has ended already, returns what is wrong with the entry. */
+  /** Switches to the chain of an entry; if that chain has already ended, returns the problem. */
   #open(resource: string): ((entry: WitnessEntry) => LinkFinding) | undefined {
     if (this.#chain?.resource === resource) return undefined;
     const closed = this.#closed.get(resource);
@@ -254,7 +257,7 @@ export class Verifier {
     this.#chain = undefined;
   }
 
-  /** Compares an entry with what checkpoints say of it. */
+  /** Compares an entry with the hashes that checkpoints have for it. */
   #compare(chain: OpenChain, wanted: ReadonlyMap<number, Wanted>, seq: number, hash: string): void {
     chain.hashes.push(hash);
     const said = wanted.get(seq);
@@ -264,7 +267,7 @@ export class Verifier {
     const { number, from, tree } = said;
     if (said.hash !== hash)
       return this.#found({ kind: 'changed', resource, seq, why: `checkpoint ${number} has another hash for it` });
-    // What was trimmed is no longer there to make the tree of.
+    // A tree over trimmed entries cannot be computed again.
     if (tree === undefined || from === undefined || hashes.length < seq - from + 1) return;
     if (merkleRoot(hashes.slice(from - seq - 1), this.#digest) === tree) return;
     const why = `the tree of its entries ${from} to ${seq} of ${resource} is another`;

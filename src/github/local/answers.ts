@@ -1,4 +1,4 @@
-/** The bodies of the local GitHub's answers, with everything that GitHub's description says must be in them. */
+/** Makes the bodies of the local GitHub's answers, with every field that GitHub's API description requires. */
 import {
   EMPTY_TREE,
   type LocalComment,

@@ -12,7 +12,7 @@ export function fetchFrom(github: LocalGitHub): typeof globalThis.fetch {
       headers,
       ...body,
     });
-    // As Node's own says it of a connection that was cut.
+    // The message that Node's `fetch` has for a broken connection.
     if (reply === undefined) throw new TypeError('fetch failed');
     const text = reply.body === undefined ? null : JSON.stringify(reply.body);
     return Promise.resolve(new Response(text, { status: reply.status, headers: reply.headers }));

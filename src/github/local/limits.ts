@@ -14,7 +14,7 @@ export const DOCUMENTED: Limits = {
 export interface Cost {
   readonly resource: 'core' | 'graphql';
   readonly points: number;
-  /** It makes something that people are notified of. */
+  /** Whether the request makes content that notifies people. */
   readonly isContent: boolean;
 }
 
@@ -23,7 +23,7 @@ export type Verdict =
   | { readonly kind: 'primary' }
   | { readonly kind: 'secondary'; readonly retryAfterSeconds: number };
 
-/** The most that was used of each limit, as a share of it. */
+/** The highest use of each limit, as a share of it. */
 export interface Peaks {
   readonly requestsPerHour: number;
   readonly pointsPerMinute: number;
@@ -34,7 +34,7 @@ export interface Peaks {
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
-/** Sums of what was spent within the last minute, or hour. */
+/** Sums the points spent within the last minute or hour. */
 class Window {
   readonly #lengthMs: number;
   readonly #entries: { readonly atMs: number; readonly amount: number }[] = [];
@@ -92,7 +92,7 @@ export class Account {
     };
   }
 
-  /** For tests: as if so much had been used. */
+  /** For tests: sets how much was used. */
   exhaust(resource: Cost['resource'], nowMs: number): void {
     this.#roll(nowMs);
     this.#used[resource] = this.#limits.requestsPerHour;

@@ -1,6 +1,6 @@
 /**
- * A GitHub in this process: one repository, with GitHub's rules, limits and faults on demand. State is in memory.
- * `handle` answers a request at once and knows no network; `serve.ts` puts it on a socket.
+ * A GitHub in this process: one repository, with GitHub's rules, limits and faults on demand. State is in memory. `handle`
+ * answers a request synchronously without a network; `serve.ts` puts it on a socket.
  */
 import { createHash } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
@@ -19,21 +19,21 @@ export interface LocalRequest {
 export interface LocalResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   readonly body?: unknown;
 }
 
 /** What goes wrong with a request. */
 export type FaultKind =
-  /** 502, and nothing was done. */
+  /** Answers 502 and does nothing. */
   | 'broken-before'
-  /** It was done, and no answer comes. */
+  /** Carries out the request and gives no answer. */
   | 'dropped-after'
-  /** 422, and nothing was done. */
+  /** Answers 422 and does nothing. */
   | 'refused'
-  /** 422 although it was done. */
+  /** Answers 422 although it carried out the request. */
   | 'refused-after'
-  /** The ref as it was before its last change. */
+  /** Answers with the ref as it was before its last change. */
   | 'old-read'
   | 'secondary-limit'
   | 'limit-reached';
@@ -62,17 +62,17 @@ export interface LocalGitHubOptions {
   readonly repository?: string;
   /** Tokens, and whose they are. Without it every token is the owner's. */
   readonly tokens?: Readonly<Record<string, string>>;
-  /** Where time comes from; the system, if not given. */
+  /** The clock; by default the system's. */
   readonly now?: () => number;
   /** How many requests it allows. */
   readonly limits?: Partial<Limits>;
-  /** GitHub does not say whether they count. */
+  /** Whether commits count as content; GitHub does not say. */
   readonly commitsAreContent?: boolean;
   /** Whether it has GraphQL. */
   readonly hasGraphql?: boolean;
-  /** Of the API, as it is seen from outside. */
+  /** The URL of the API as clients see it. */
   readonly url?: string;
-  /** Gets each request and its answer. */
+  /** Called with each request and its answer. */
   readonly onExchange?: (exchange: Exchange) => void;
 }
 
@@ -84,7 +84,7 @@ export class LocalGitHub {
   readonly name: string;
   /** The requests that go wrong. */
   readonly faults: (Fault & { left: number })[] = [];
-  /** Where it is reached; the addresses in its answers begin with it. */
+  /** Its URL, with which the addresses in its answers begin. */
   url: string;
   readonly #options: LocalGitHubOptions;
   readonly #accounts = new Map<string, Account>();
@@ -116,7 +116,7 @@ export class LocalGitHub {
     this.repository.collaborators.set(login, permission);
   }
 
-  /** Something will go wrong. */
+  /** Makes later requests go wrong. */
   fault(fault: Fault): void {
     this.faults.push({ ...fault, left: fault.times ?? 1 });
   }
@@ -130,12 +130,12 @@ export class LocalGitHub {
     return account;
   }
 
-  /** The largest numbers that were reached. */
+  /** The highest numbers so far. */
   peaks(token: string): Peaks {
     return this.account(token).peaks;
   }
 
-  /** Undefined: no answer comes. */
+  /** Answers a request; undefined means that no answer comes. */
   handle(request: LocalRequest): LocalResponse | undefined {
     const nowMs = this.#now();
     const url = new URL(request.path, 'http://local');
@@ -166,7 +166,7 @@ export class LocalGitHub {
     const account = this.account(token);
     const isRead = request.method === 'GET';
     const call = { login, query: url.searchParams, body: asObject(request.body), nowMs, isOld: fault === 'old-read' };
-    // Whether it has changed is known only once it is made; a conditional answer without news costs nothing.
+    // Only the finished answer shows whether it has changed; an unchanged conditional answer costs nothing.
     const early =
       isRead && request.headers['if-none-match'] !== undefined ? this.#routes.answer(line, call) : undefined;
     if (early !== undefined && etagOf(early) === request.headers['if-none-match'])
@@ -207,7 +207,7 @@ export class LocalGitHub {
     return fault.kind;
   }
 
-  /** A read is one point, a write five; a query is a read although it is sent by POST. */
+  /** A read costs one point, a write five; a query is a read although it uses POST. */
   #costOf(line: string, body: Readonly<Record<string, unknown>>): Cost {
     const isCommit =
       line.startsWith('POST') && line.endsWith('/git/commits') && this.#options.commitsAreContent === true;

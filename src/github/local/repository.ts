@@ -1,6 +1,6 @@
 /**
- * A repository of the local GitHub: commits, refs, issues and comments, in memory, with GitHub's rules for each.
- * Knows no clock: every change is given its time, which the server keeps in whole seconds.
+ * A repository of the local GitHub: commits, refs, issues and comments, in memory, with GitHub's rules for each. Has no clock:
+ * the caller passes the time of every change, which the server keeps in whole seconds.
  */
 import { createHash } from 'node:crypto';
 import type { RefMove } from '../../core/github/index.ts';
@@ -51,9 +51,9 @@ export class LocalRepository {
   readonly changes: RefChange[] = [];
   readonly issues = new Map<number, LocalIssue>();
   readonly comments = new Map<number, LocalComment>();
-  /** Who may do what. GitHub assigns only those who are here. */
+  /** The permission of each account. GitHub assigns only these accounts. */
   readonly collaborators = new Map<string, Permission>();
-  /** Settable, so that a test reaches it. */
+  /** Settable, so that a test can reach the limit. */
   mostComments = MOST_COMMENTS;
   #lastComment = 1000;
 
@@ -116,7 +116,7 @@ export class LocalRepository {
     this.changes.push({ ref, from, to, atMs });
   }
 
-  /** What a copy that is behind would say. */
+  /** The value that a replica which lags behind would return. */
   refBefore(ref: string, changesAgo: number): string | null {
     if (changesAgo === 0) return this.refs.get(ref) ?? null;
     const own = this.changes.filter((change) => change.ref === ref);
@@ -135,7 +135,7 @@ export class LocalRepository {
     return false;
   }
 
-  /** Those who may not be assigned are left out without an error; so are those beyond ten. */
+  /** Ignores accounts that may not be assigned, and those beyond ten, without an error. */
   assign(issue: LocalIssue, logins: readonly string[], atMs: number): void {
     for (const login of logins) {
       const known = [...this.collaborators.keys()].find((one) => one.toLowerCase() === login.toLowerCase());
@@ -151,7 +151,7 @@ export class LocalRepository {
     issue.updatedMs = atMs;
   }
 
-  /** Undefined once the issue has as many as GitHub allows. */
+  /** Undefined if the issue has as many comments as GitHub allows. */
   comment(issue: number, author: string, body: string, atMs: number): LocalComment | undefined {
     if (this.commentsOf(issue).length >= this.mostComments) return undefined;
     const made = { id: ++this.#lastComment, issue, author, body, createdMs: atMs, updatedMs: atMs };

@@ -1,4 +1,4 @@
-/** What the local GitHub answers to each request that signalbox makes, by GitHub's own rules. */
+/** Answers each request that signalbox makes, by GitHub's own rules. */
 import type { RefMove } from '../../core/github/index.ts';
 import { Answers } from './answers.ts';
 import type { LocalIssue, LocalRepository, RefOutcome } from './repository.ts';
@@ -25,7 +25,7 @@ export interface RouteSettings {
   readonly repository: LocalRepository;
   /** `owner/name`. */
   readonly name: string;
-  /** Where the API is reached, once it is served. */
+  /** The URL of the API, once it is served. */
   readonly url: () => string;
   readonly hasGraphql: boolean;
 }
@@ -43,7 +43,7 @@ export class LocalRoutes {
     return new Answers(this.#settings.url(), this.#settings.name);
   }
 
-  /** `line`: `METHOD /path`. */
+  /** `line` is `METHOD /path`. */
   answer(line: string, call: Call): Reply {
     for (const [method, pattern, route] of this.#routes) {
       const found = line.startsWith(`${method} `) ? pattern.exec(line.slice(method.length + 1)) : null;
@@ -231,7 +231,7 @@ export class LocalRoutes {
     ];
   }
 
-  /** Two operations, known by what they ask for. */
+  /** Answers two operations, which it recognises by their fields. */
   #graphql({ body, nowMs }: Call, mayWrite: boolean): Reply {
     const { repository } = this.#settings;
     const variables = asObject(body['variables']);

@@ -7,11 +7,11 @@ import { Failure } from '../../failure.ts';
 import { type Fault, LocalGitHub, type LocalGitHubOptions } from './local-github.ts';
 
 export interface ServeOptions extends LocalGitHubOptions {
-  /** 0: any free one. */
+  /** 0 takes any free port. */
   readonly port?: number;
-  /** A path, instead of a port. */
+  /** The path of a unix socket, instead of a port. */
   readonly socket?: string;
-  /** Added to each request. */
+  /** A delay for each request. */
   readonly delayMs?: number;
 }
 

@@ -1,4 +1,4 @@
-/** To get a lock or slots: acquire, wait. */
+/** Tools to get a lock or slots: acquire, wait. */
 import { z } from 'zod';
 import { Problem } from '../../server/problem.ts';
 import { refuseForeign } from '../../server/acting.ts';
@@ -22,7 +22,7 @@ import {
 } from './fields.ts';
 
 const DEFAULT_WAIT_SECONDS = 300;
-/** A place that is lost at once is asked for again, so often. */
+/** How often to ask again for a place in line that was lost at once. */
 const MOST_TRIES = 3;
 
 export const acquiring: readonly Tool[] = [
@@ -40,14 +40,16 @@ export const acquiring: readonly Tool[] = [
       kind,
       holder: newHolder,
       waitSeconds: waitSeconds.describe(
-        `How long you are ready to wait in line; ${DEFAULT_WAIT_SECONDS} if not given. 0: answer at once.`,
+        `How long you will wait in line; ${DEFAULT_WAIT_SECONDS} if not given. 0 answers at once.`,
       ),
       reason: reason.optional().describe('What you are going to do with it. The agents in line see it.'),
       mode: z.enum(['exclusive', 'shared']).optional().describe('Locks: alone (the default), or with other readers.'),
-      slots: z.int().min(1).optional().describe('Semaphores: how many slots in all; 1.'),
-      capacity: z.int().min(1).optional().describe('Semaphores: how many slots there are; the first to ask says so.'),
+      slots: z.int().min(1).optional().describe('Semaphores: how many slots you want in all; 1 if not given.'),
+      capacity: z.int().min(1).optional().describe('Semaphores: how many slots exist; the first request sets it.'),
       priority,
-      maxHoldMinutes: maxHoldMinutes.describe('Give it back after this time at the latest; 30. renew extends it.'),
+      maxHoldMinutes: maxHoldMinutes.describe(
+        'Release it after this time at the latest; 30 if not given. renew extends it.',
+      ),
     }),
     annotations: WRITES,
     run: (input, call) => acquire(input, call),
@@ -105,7 +107,7 @@ async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade>
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const first = await seat.ask({ ...want, maxHoldMs });
     if (first.kind === 'granted') {
-      // The client is gone, and nobody else knows of this hold.
+      // The client has disconnected, and nobody else knows of this hold.
       if (signal.aborted && !first.isHeldBefore) await seat.release({ kind: which, name: input.name }, first);
       return grantedTold(first);
     }
@@ -116,17 +118,17 @@ async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade>
     };
     try {
       const answer = await goOn(call, place, wait.blockMs - (clock.now() - since), wait.goesOn);
-      // An earlier call of the same holder, at whose place this one waits, may have been given up meanwhile.
+      // This call waits at the place of an earlier call by the same holder, which may have given up meanwhile.
       if ('task' in answer || answer.status !== 'lost' || signal.aborted) return answer;
     } finally {
-      // The client does not know its ticket, so nobody would ever ask for it.
+      // The client does not know its ticket, so it could never ask for it.
       if (signal.aborted) await seat.withdraw(place);
     }
   }
   return lostTold(`${which}/${input.name}`);
 }
 
-/** Waits on, for as long as this call may block. */
+/** Goes on waiting as long as this call may block. */
 async function goOn(call: ToolCall, place: QueuePlace, leftMs: number, goesOn: boolean): Promise<Told | TaskMade> {
   const { seat, signal, takesTasks, clock } = call;
   const blockMs = Math.max(0, leftMs);
@@ -183,7 +185,7 @@ function grantedTold(granted: Granted): Told {
 function lostTold(resource: string): Told {
   return refused(
     'lost',
-    `${resource}: your place in line is gone. Nobody asked for it in time, or you gave it up.`,
+    `${resource}: your place in line is gone. You did not call wait in time, or you gave it up.`,
     'You do not hold it. Call acquire to get in line again.',
     { resource },
   );

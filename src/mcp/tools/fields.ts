@@ -1,4 +1,4 @@
-/** What several tools take. Flat, with a description each: it is all that a model sees. */
+/** Arguments that several tools share. Flat, each with a description, because that is all a model sees. */
 import { z } from 'zod';
 import { nameProblem } from '../../core/index.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/request.ts';
@@ -18,7 +18,7 @@ function named(what: string, description: string): z.ZodType<string> {
 
 export const name = named(
   'name',
-  'Its name, such as main-branch. Everybody who shares the thing must use the same name.',
+  'Its name, such as main-branch. All agents that share the resource must use the same name.',
 );
 export const kind = z
   .enum(['lock', 'semaphore'])
@@ -27,7 +27,7 @@ export const kind = z
 export const holder = named('holder', 'Who you are: the holder that acquire or claim answered.');
 export const newHolder = named(
   'holder',
-  'Who asks. Leave it out the first time: the answer names one for you. The same holder gets what it already holds again.',
+  'Who asks. Leave it out the first time: the answer names one for you. A holder that asks again gets the same hold.',
 ).optional();
 export const token = z.int().min(1).describe('The token that came with the grant.');
 export const task = named('task', 'The id of the task.');
@@ -38,7 +38,7 @@ export const capabilities = z.array(named('capability', 'Such as code-analysis:r
 export const waitSeconds = z.number().min(0).max(MOST_WAIT_SECONDS).optional();
 export const maxHoldMinutes = z.number().positive().max(MOST_MINUTES).optional();
 
-/** Models send an object as text now and then. */
+/** Accepts an object as text too, because models sometimes send it so. */
 export const jsonObject = z.preprocess((value) => {
   if (typeof value !== 'string') return value;
   try {
@@ -48,10 +48,10 @@ export const jsonObject = z.preprocess((value) => {
   }
 }, z.looseObject({}));
 
-/** A moment that passed since a time was taken does not count. */
+/** Tolerates the moment that passed since a time was measured. */
 const MOMENT_MS = 50;
 
-/** `45 s`, `10 minutes`: rounded down, so that no time is promised that there is not. */
+/** `45 s`, `10 minutes`: rounded down, so that it never promises too much time. */
 export function spoken(ms: number): string {
   const seconds = Math.floor((ms + MOMENT_MS) / 1000);
   if (seconds < 120) return `${seconds} s`;

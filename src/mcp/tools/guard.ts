@@ -23,9 +23,7 @@ export const guards: readonly Tool[] = [
     input: z.strictObject({
       condition: jsonObject.describe('A one-key object, such as {"lockFree": "main"}.'),
       waitSeconds: waitSeconds.describe('How long to wait until it holds; 0 if not given.'),
-      holder: holder
-        .optional()
-        .describe('Your holder, if you have one: what you hold yourself does not count against you.'),
+      holder: holder.optional().describe('Your holder, if you have one: your own holds do not count against you.'),
     }),
     annotations: READS,
     run: ({ condition, waitSeconds: seconds = 0, holder: who }, call) =>
@@ -55,7 +53,7 @@ async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Tol
   return { ...found, next: `Go on waiting: call ${calling('guard_check', { ...asked, waitSeconds: totalMs / 1000 })}` };
 }
 
-/** The same for a task that waits: what its id says is checked like a new request. */
+/** The same for a polled task; checks the content of its id like a new request. */
 export async function checkPlace(
   { condition, holder: who }: GuardPlace,
   desk: Desk,
@@ -101,7 +99,7 @@ async function look(
   if (verdict.kind === 'needsInput') {
     return told(
       'unknown',
-      `It cannot be told whether the condition holds:\n${text}`,
+      `It is unknown whether the condition holds:\n${text}`,
       'Correct the condition, or ask your user.',
       {
         ...{ passed: false, explanation: text },

@@ -1,4 +1,4 @@
-/** What an agent does with a lock or slots that it has: renew, release; and break_lock. */
+/** Tools for a lock or slots that the agent has: renew, release; and break_lock. */
 import { z } from 'zod';
 import { Problem } from '../../server/problem.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
@@ -13,7 +13,7 @@ export const holds: readonly Tool[] = [
     name: 'renew',
     title: 'Keep what you hold',
     description:
-      'Check that you still hold something and keep it: of one lock or semaphore by name and token, or of everything that ' +
+      'Check that you still hold something, and keep it: one lock or semaphore by name and token, or everything that ' +
       'the holder has. With maxHoldMinutes it may be held that much longer from now on. Status lost: stop, another may have it.',
     role: 'worker',
     input: z.strictObject({
@@ -22,7 +22,7 @@ export const holds: readonly Tool[] = [
       kind,
       token: token.optional(),
       maxHoldMinutes: maxHoldMinutes.describe(
-        'Extend the limit: from now on it may be held for this long. Needs name.',
+        'Extend the limit: you may hold it for this long from now on. Needs name.',
       ),
     }),
     output: { holds: z.array(z.object({ resource: z.string(), token: z.int() })), resource: z.string() },
@@ -51,7 +51,7 @@ export const holds: readonly Tool[] = [
     name: 'break_lock',
     title: 'Take a lock away',
     description:
-      'Take a lock or semaphore away from everybody who holds it. Only if your user told you to: a holder that still works ' +
+      'Take a lock or semaphore away from all its holders. Only if your user told you to: a holder that is still working ' +
       'loses it in the middle. A dead holder needs no break: its lock becomes free by itself.',
     role: 'administrator',
     input: z.strictObject({
@@ -111,7 +111,7 @@ async function renew(input: Renew, { seat, caller }: ToolCall): Promise<Told> {
   });
 }
 
-const STOP = 'Stop the work that needed it: another may have it by now. Call acquire to ask again.';
+const STOP = 'Stop the work that needed it: another holder may have it by now. Call acquire to ask again.';
 
 function notOwnerTold(resource: string): Told {
   return refused(

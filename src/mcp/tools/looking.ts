@@ -1,4 +1,4 @@
-/** Tools that look: status, events, members. */
+/** Tools that only read: status, events, members. */
 import { z } from 'zod';
 import { pause } from '../../clock.ts';
 import { allows, patternProblem } from '../../core/index.ts';
@@ -16,7 +16,7 @@ import { holder, kind, name, task } from './fields.ts';
 
 const DEFAULT_MINUTES = 15;
 const DEFAULT_EVENTS = 50;
-/** Nothing of the past has come for this long: it is complete. */
+/** The past is complete once no event has arrived for this long. */
 const QUIET_MS = 100;
 const any = z.looseObject({});
 
@@ -43,8 +43,8 @@ export const looking: readonly Tool[] = [
     name: 'events',
     title: 'What happened',
     description:
-      'What happened lately, oldest first: who acquired, released or lost what; tasks, pipelines and members. For instance to ' +
-      'see what became of a lock while you were away.',
+      'Recent events, oldest first: who acquired, released or lost what; tasks, pipelines and members. For instance to ' +
+      'see what happened to a lock while you were away.',
     role: 'viewer',
     input: z.strictObject({
       pattern: z
@@ -90,7 +90,7 @@ async function status(
 ): Promise<Told> {
   const { box, seat, caller } = call;
   if (who !== undefined) refuseForeign(caller, who);
-  // To look renews nothing for a token that may only look.
+  // Reading renews nothing for a token that may only read.
   const held = allows(caller.role, 'worker') ? (of: string) => seat.touch(of) : (of: string) => heldBy(box, of);
   const yours =
     who === undefined ? {} : { yours: (await held(who)).map(({ resource, token }) => ({ resource, token })) };
@@ -143,7 +143,7 @@ async function events(
     {
       told: (event) => void found.push(event),
       forgotten: () => void (isForgotten = true),
-      // Events that leave nothing in the store come a moment after the others.
+      // Events that are not kept in the store arrive a moment after the others.
       caughtUp: () => void pause(QUIET_MS, over).then(() => enough.abort()),
     },
     over,

@@ -59,13 +59,13 @@ export const work: readonly Tool[] = [
     name: 'claim',
     title: 'Claim a task',
     description:
-      'Take a task from the shared list to do it yourself: this one, or the best that fits. Nobody else gets it meanwhile. ' +
+      'Take a task from the shared list to do it yourself: the one you name, or the best that fits. No other worker gets it meanwhile. ' +
       'Status claimed: do what data says, then call finish. Status none: there is nothing to do now.',
     role: 'worker',
     input: z.strictObject({
       task: task.optional().describe('This task; if not given, the best one that fits.'),
       holder: newHolder,
-      capabilities: capabilities.describe('What you can do; tasks that need something else are left to others.'),
+      capabilities: capabilities.describe('What you can do; you get no task that needs anything else.'),
       waitSeconds: waitSeconds.describe('How long to wait for a task; 0 if not given.'),
     }),
     annotations: WRITES,
@@ -123,7 +123,7 @@ async function claim(input: Claim, call: ToolCall): Promise<Told | TaskMade> {
   return noneTold({ ...asked, holder: who }, wait.goesOn);
 }
 
-/** A claim that the client cannot have heard of goes back. */
+/** Releases a claim that the client cannot have heard of. */
 async function handedOver({ box, signal }: ToolCall, found: ClaimedTask): Promise<Told> {
   const { task: id, token: number } = found;
   if (signal.aborted) await box.tasks.release(id, { token: number });
@@ -148,7 +148,7 @@ export function noneTold(asked: Claim, goesOn: boolean): Told {
   return told('none', `${what}.`.replace(/^n/, 'N'), next, { holder: asked.holder });
 }
 
-/** The wait for a task is over without one; no place was kept, because any worker may get any task. */
+/** Answers a wait that found no task. It keeps no place, because any worker may get any task. */
 export function isOver(error: unknown): boolean {
   return error instanceof NotAcquired && (error.refusal.kind === 'timed-out' || error.refusal.kind === 'none');
 }

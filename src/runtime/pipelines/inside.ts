@@ -34,12 +34,6 @@ export async function callInside<T>(phase: PhaseInside, call: () => T): Promise<
   }
 }
 
-/** Takes all phases for ended: those of simulated processes that crash never end by themselves. */
-export function forgetPhases(): void {
-  running.clear();
-  inside.disable();
-}
-
 /** The phase of this pipeline that the caller is part of; undefined if there is none. */
 export function phaseAround({ id, driver }: PipelineRecord): PhaseInside | undefined {
   return inside

@@ -30,17 +30,17 @@ import { headIn } from '../write/witness.ts';
 
 const PAGE = 200;
 const PAGE_CHARACTERS = 512 * 1024;
-/** Chains that one transaction reads, and entries of each: most chains have grown by a few. */
+/** How many chains one transaction reads, and how many entries of each: most chains have grown by a few. */
 const CHAINS_AT_ONCE = 50;
 const ENTRIES_AT_ONCE = 20;
 
-/** The ends of all chains, by resource; where some were trimmed, up to where. */
+/** The end of every chain, by resource, and how far it was trimmed. */
 export async function readHeads(runtime: Runtime): Promise<ReadonlyMap<string, ChainHead>> {
   const heads = new Map<string, ChainHead>();
   const saw = (resource: string, { seq, hash }: Head): void => {
     if (seq > (heads.get(resource)?.seq ?? 0)) heads.set(resource, { resource, seq, hash });
   };
-  // Records first: if one is deleted meanwhile, its end is in the key that is read afterwards.
+  // Reads the records first: if one is deleted meanwhile, the key that is read afterwards has its end.
   for await (const pair of pairsIn(runtime, prefixed(RECORDS))) {
     const [resource, head] = named(() => [resourceOfRecord(pair.key), headIn(pair)]);
     if (head !== undefined) saw(resource, head);
@@ -57,7 +57,7 @@ export async function readHeads(runtime: Runtime): Promise<ReadonlyMap<string, C
   return heads;
 }
 
-/** A key that another program wrote ends no chain. If it was the end of one, the entries of that chain show it. */
+/** Ignores a key that another program wrote. If it overwrote the end of a chain, the entries of that chain show it. */
 function named(read: () => readonly [string, Head | undefined]): readonly [string, Head | undefined] {
   try {
     return read();
@@ -67,7 +67,7 @@ function named(read: () => readonly [string, Head | undefined]): readonly [strin
   }
 }
 
-/** The entries of one chain, or of all, chain by chain and each in order; those behind `after`, if that is given. */
+/** The entries of one chain or of all, chain by chain, each chain in order; with `after`, only those that follow it. */
 export async function* entriesIn(
   runtime: Runtime,
   resource?: string,
@@ -81,7 +81,7 @@ export async function* entriesIn(
 /** An entry, by its chain and its number. */
 export type Place = Pick<WitnessEntry, 'resource' | 'seq'>;
 
-/** Throws `compacted` if something went that comes after `place`. */
+/** Throws `compacted` if an entry after `place` was trimmed. */
 async function* pairsAfter(
   runtime: Runtime,
   { resource, seq }: Place,
@@ -96,13 +96,13 @@ async function* pairsAfter(
   const { pairs, more } = page.in(results);
   const [marked] = mark.in(results).pairs;
   const trimmed = marked === undefined ? 0 : (headIn(marked, true)?.seq ?? 0);
-  // Behind the last that was trimmed, or an entry that is still there, nothing is missing.
+  // Nothing is missing after the last trimmed entry, or after an entry that still exists.
   if (pairs[0]?.key !== own && trimmed !== seq)
     throw new Failure(
       'compacted',
       trimmed > seq
-        ? `the entries of ${resource} were trimmed up to ${trimmed}, so those after ${seq} are not all there: read from the beginning`
-        : `entry ${seq} of ${resource} is not there; its chain was dropped, or has begun anew: read from the beginning`,
+        ? `the entries of ${resource} were trimmed up to ${trimmed}, so some after ${seq} are missing: read from the beginning`
+        : `entry ${seq} of ${resource} does not exist; its chain was dropped, or has started again: read from the beginning`,
     );
   for (const pair of pairs) if (pair.key !== own) yield pair;
   if (more) yield* pairsIn(runtime, { key: `${pairs.at(-1)?.key}\0`, end: range.end });
@@ -119,7 +119,7 @@ export interface Stretch {
   readonly last: number;
 }
 
-/** The entries of these stretches, in their order. Reads many chains at once, or a store with many would take a round trip for each. */
+/** The entries of these stretches, in their order. Reads many chains at once, because one round trip per chain would be slow. */
 export async function* entriesOf(runtime: Runtime, stretches: readonly Stretch[]): AsyncGenerator<KeyValue, void> {
   for (let place = 0; place < stretches.length; place += CHAINS_AT_ONCE) {
     const reads = stretches.slice(place, place + CHAINS_AT_ONCE).map(({ resource, after, last }): Read => {
@@ -135,7 +135,7 @@ export async function* entriesOf(runtime: Runtime, stretches: readonly Stretch[]
   }
 }
 
-/** The chain and the number that the key of an entry names; undefined if it names none. */
+/** The chain and the number in the key of an entry; undefined if it is not such a key. */
 export function placeOf(key: string): Place | undefined {
   const slash = key.lastIndexOf('/');
   try {
@@ -145,7 +145,7 @@ export function placeOf(key: string): Place | undefined {
   }
 }
 
-/** The entry as it is stored; `verify` says what is wrong with it, if anything is. */
+/** The entry as it is stored; only `verify` checks it. */
 export function entryIn(pair: KeyValue): WitnessEntry {
   const entry = decode<unknown>(pair);
   if (isObject(entry)) return entry as unknown as WitnessEntry;
@@ -161,7 +161,7 @@ export async function* pairsIn(runtime: Runtime, range: KeyRange): AsyncGenerato
   for await (const { pairs } of readPages(runtime.store, range, nextLimit, runtime.stopped)) yield* pairs;
 }
 
-/** As many as fit into one answer, if their values are about as long as those of the page before. */
+/** How many entries fit into one answer, if their values are about as long as those of the previous page. */
 export function nextLimit(page: ReadResult | undefined): number {
   if (page === undefined) return PAGE;
   const { pairs } = page;

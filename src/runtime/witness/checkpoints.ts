@@ -1,6 +1,6 @@
 /**
- * The checkpoints in the store: each in one key, or, where it has too many heads for one value, in parts that are written
- * first. `witness.sealed` names the newest, so that two processes cannot both follow the same one.
+ * Stores the checkpoints: each in one key, or in parts that are written first if it has too many heads for one value.
+ * `witness.sealed` names the newest, so that two processes cannot both follow the same checkpoint.
  */
 import { type Checkpoint, canonical, checkpointProblem } from '../../core/witness/index.ts';
 import {
@@ -27,16 +27,16 @@ interface Parts {
   readonly attempt: string;
 }
 
-/** The newest checkpoint, as its own key names it. */
+/** The newest checkpoint, as `witness.sealed` names it. */
 export interface Sealed {
   /** 0 if there is none. */
   readonly number: number;
   readonly hash: string;
   readonly time: number;
   readonly isSigned: boolean;
-  /** What all checkpoints take together. */
+  /** The size of all checkpoints together. */
   readonly bytes: number;
-  /** What one of the entries that it covers takes on average; 0 if that is not known. */
+  /** The average size of an entry that it covers; 0 if unknown. */
   readonly entryBytes: number;
   readonly mod: Revision;
 }
@@ -111,7 +111,7 @@ function joined(key: string, { parts, attempt }: Parts, found: ReadonlyMap<strin
 const partKey = (key: string, attempt: string, part: number): string =>
   `${key}/${attempt}/${String(part).padStart(6, '0')}`;
 
-/** False if another process has made a checkpoint since `before` was the newest, or has trimmed the record. */
+/** Answers false if another process has made a checkpoint after `before`, or has trimmed the record. */
 export async function writeCheckpoint(
   runtime: Runtime,
   checkpoint: Checkpoint,
@@ -147,14 +147,14 @@ export async function writeCheckpoint(
   return succeeded;
 }
 
-/** Deletes the checkpoints before `first`, and the heads of those before `newest`: what these covered has been trimmed. */
+/** Deletes the checkpoints before `first`, and the heads of those before `newest`, whose entries have been trimmed. */
 export async function forgetCheckpoints(runtime: Runtime, first: number, newest: number): Promise<void> {
   await take(runtime, { do: 'delete', key: CHECKPOINTS, end: keyOf(first) });
   for (const { checkpoint, mod } of await storedCheckpoints(runtime, { key: keyOf(first), end: keyOf(newest) })) {
     const { heads, ...rest } = checkpoint;
     if (heads === undefined) continue;
     const key = keyOf(checkpoint.number);
-    // Another trim may have deleted it since, and must not find it again.
+    // Another trim may have deleted it since; this write must not bring it back.
     await take(runtime, {
       ...{ do: 'transaction', compare: [{ key, target: 'mod', is: '=', than: mod }], failure: [] },
       success: [
@@ -173,7 +173,7 @@ export async function forgetCheckpoints(runtime: Runtime, first: number, newest:
   });
 }
 
-/** A reader of the record begins again if something of it goes meanwhile, and this key shows it. */
+/** Marks that entries were trimmed: a reader that sees this key change begins again. */
 export const SAYS_TRIMMED: Operation = { do: 'put', key: TRIMS, value: encode({}) };
 
 function take(runtime: Runtime, ...operations: readonly Operation[]): Promise<unknown> {

@@ -1,10 +1,10 @@
-/** Which entries of the witness somebody wants to see. */
+/** Selects entries of the witness. */
 import type { WitnessedCommand, WitnessEntry } from '../../core/witness/index.ts';
 import { type Accepted, millisecondsFromZero, shortText } from '../options.ts';
 
-/** Every field that is given must fit. */
+/** An entry matches if every given field does. */
 export interface WitnessFilter {
-  /** Who asked: the holder, the member, the user. */
+  /** The actor: the holder, the member, the user. */
   readonly actor?: string;
   /** A resource such as `lock/main`, or all of a kind, such as `lock/*`. */
   readonly resource?: string;
@@ -12,7 +12,7 @@ export interface WitnessFilter {
   readonly event?: string;
   /** The trace id. */
   readonly trace?: string;
-  /** What asked: `lock`, `cli`, … */
+  /** The component that asked: `lock`, `cli`, … */
   readonly component?: string;
   /** The earliest time, in milliseconds since 1970. */
   readonly since?: number;

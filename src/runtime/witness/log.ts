@@ -42,11 +42,11 @@ export interface OwnEntry {
   readonly event: string;
   /** What it happened to, or in: entries of one component are one chain. */
   readonly component: string;
-  /** The trace that it belongs to; that of this process, if not given. */
+  /** The trace that it belongs to; by default that of this process. */
   readonly traceId?: string;
-  /** Who did it; this process, if not given. */
+  /** Who did it; by default this process. */
   readonly actor?: string;
-  /** Anything that JSON can express; over 1 KiB its hash is entered. */
+  /** Any JSON; over 1 KiB only its hash is entered. */
   readonly payload?: Json;
   /** Enters only the hash of the payload. */
   readonly sensitive?: boolean;
@@ -54,14 +54,14 @@ export interface OwnEntry {
 
 /** How to verify. */
 export interface VerifyOptions extends Omit<VerifierOptions, 'digest'> {
-  /** Called now and then with the number of entries that were read. */
+  /** Called now and then with the number of entries read so far. */
   readonly onProgress?: (entries: number) => void;
 }
 
 const OWN = { event: shortText, component: shortText, traceId: shortText, actor: shortText, payload: anything };
 const LARGEST_PAYLOAD = 64 * 1024;
 
-/** What a caller reads who asks for a record that nobody keeps. */
+/** The error for a caller that asks for the record of a store without one. */
 export const WITNESS_IS_OFF =
   'the witness of this store is off, so there is no record of its changes. To switch it on, open the store with ?witness=on at ' +
   "the end of its URL while no other process uses it, such as signalbox --store 'file:shared?witness=on' witness tail";
@@ -75,19 +75,19 @@ export class WitnessLog {
     this.#runtime = runtime;
   }
 
-  /** Whether changes of this store are entered. */
+  /** Whether the witness of this store is on. */
   async isOn(): Promise<boolean> {
     this.#runtime.refuseIfClosed();
     await this.#runtime.witness.known();
     return this.#runtime.witness.isOn;
   }
 
-  /** A record that was never kept has nothing wrong with it, and must not be called good. */
+  /** Refuses if the witness is off: a record that was never kept must not pass as intact. */
   async #refuseIfOff(): Promise<void> {
     if (!(await this.isOn())) throw new Failure('invalid', WITNESS_IS_OFF);
   }
 
-  /** Enters something of the user's own, in the chain of its component. Gives the entry. */
+  /** Adds an entry of your own to the chain of its component, and returns it. */
   async record(own: OwnEntry): Promise<WitnessEntry> {
     const runtime = this.#runtime;
     runtime.refuseIfClosed();
@@ -121,9 +121,9 @@ export class WitnessLog {
   }
 
   /**
-   * The entries that fit, chain by chain, each chain in order. `after` goes on behind an entry that was read before; throws
-   * `compacted`, and says up to where the chain was trimmed, if entries went that come after it. Throws the reason of `signal`
-   * when that aborts, also between entries that do not fit.
+   * Reads the matching entries, chain by chain, each chain in order. `after` goes on after an entry that was read before; if
+   * entries after it were trimmed, this throws `compacted` and says how far. Throws the reason of `signal` when that aborts, also
+   * between entries that do not match.
    */
   async *entries(
     filter: WitnessFilter = {},
@@ -140,8 +140,8 @@ export class WitnessLog {
   }
 
   /**
-   * The entries that fit, in the order of their writes: first as many of those that are there as `last` says, none if it is not
-   * given, then each that is written, without a gap between. Ends when `signal` aborts or the signalbox is closed.
+   * Follows the matching entries in the order of their writes: first the `last` existing ones (none if not given), then each new
+   * one, without a gap. Ends when `signal` aborts or the signalbox is closed.
    */
   watch(
     filter: WitnessFilter = {},
@@ -167,9 +167,9 @@ export class WitnessLog {
     const over = new AbortController();
     const signal = AbortSignal.any([stopped, over.signal]);
     const range = entryRange(chainOf(filter));
-    /** Before this revision everything was handed out, and of it these keys: one write may make several entries. */
+    /** Everything before this revision was handed out, and these keys of the revision itself: one write may make several entries. */
     let reached: Revision = 0;
-    /** What is written from this revision on is handed out in any case. */
+    /** Entries written from this revision on are always handed out. */
     let begun: Revision = 0;
     const ofReached = new Set<string>();
     const hand = async (pair: KeyValue): Promise<void> => {
@@ -208,7 +208,7 @@ export class WitnessLog {
         signal,
       );
       begun = since + 1;
-      // Read after the watch has begun, so that what is written meanwhile is in one of the two; `hand` drops what is in both.
+      // Read after the watch began, so that an entry written meanwhile is in one of the two; `hand` drops one that is in both.
       if (last > 0) queue.restart(missed());
       else reached = Math.max(reached, begun);
     } catch (error) {
@@ -218,7 +218,7 @@ export class WitnessLog {
     return subscription(stop);
   }
 
-  /** Reads the whole record, and says what is wrong with it, if anything is; `finding` names the first. */
+  /** Reads and checks the whole record; `finding` names the first problem, if there is one. */
   async verify(options: VerifyOptions = {}): Promise<Verification> {
     await this.#refuseIfOff();
     const { onProgress, ...how } = options;
@@ -226,21 +226,21 @@ export class WitnessLog {
     return verify(this.#runtime, how, onProgress);
   }
 
-  /** Checks what is new since the last checkpoint, and seals the record up to now. Throws if that does not verify. */
+  /** Checks the entries since the last checkpoint, and seals the record up to now. Throws if they do not verify. */
   async checkpoint(options: { readonly sign?: Signer } = {}): Promise<Checkpoint> {
     await this.#refuseIfOff();
     const { checkpoint } = await import('./sealing.ts');
     return checkpoint(this.#runtime, options);
   }
 
-  /** The checkpoints that the store has, from the oldest to the newest. */
+  /** The checkpoints of the store, from the oldest to the newest. */
   async checkpoints(): Promise<readonly Checkpoint[]> {
     this.#runtime.refuseIfClosed();
     const { readCheckpoints } = await import('./checkpoints.ts');
     return readCheckpoints(this.#runtime);
   }
 
-  /** Shows that an entry is in the record, to a reader who has neither the store nor the other entries. */
+  /** Proves to a reader who has neither the store nor the other entries that an entry is in the record. */
   async proof(entry: Pick<WitnessEntry, 'resource' | 'seq'>): Promise<InclusionProof> {
     await this.#refuseIfOff();
     const { proof } = await import('./proving.ts');
@@ -257,8 +257,8 @@ export class WitnessLog {
   }
 
   /**
-   * Deletes what a checkpoint covers: the newest, if none is named. Export it first, after that checkpoint was made: afterwards
-   * only the checkpoint tells of it.
+   * Deletes the entries that a checkpoint covers; the newest checkpoint if you name none. Export the record before that, but
+   * after the checkpoint was made: afterwards only the checkpoint vouches for the entries.
    */
   async trim(options: { readonly upTo?: number } = {}): Promise<{ readonly trimmed: number }> {
     refuseWrongValues(options, { upTo: wholeNumber });
@@ -266,25 +266,25 @@ export class WitnessLog {
     return { trimmed: await trim(this.#runtime, options.upTo) };
   }
 
-  /** How large the record is, and how much of what may be kept that is. */
+  /** How large the record is, and what part of its limit that is. */
   async size(): Promise<WitnessSize> {
     this.#runtime.refuseIfClosed();
     return sizeOf(this.#runtime, await retentionOf(this.#runtime));
   }
 
-  /** What maintenance has warned of: a record that fills, chains that are damaged. */
+  /** The warnings of maintenance: a record that fills up, damaged chains. */
   async warnings(): Promise<WitnessWarnings> {
     this.#runtime.refuseIfClosed();
     return warningsOf(this.#runtime);
   }
 
-  /** How much of the record is kept. */
+  /** How much of the record the store keeps. */
   async retention(): Promise<WitnessRetention> {
     this.#runtime.refuseIfClosed();
     return retentionOf(this.#runtime);
   }
 
-  /** Changes that, for all processes that use this store. */
+  /** Changes how much it keeps, for all processes that use this store. */
   async configure(settings: Partial<WitnessRetention>): Promise<WitnessRetention> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(settings, RETENTION);

@@ -1,4 +1,4 @@
-/** What a watch of the record reads: the last entries, if it begins with them, and what its reader or its store has missed. */
+/** Reads entries for a watch of the record: the last ones, if it begins with them, and those that its reader or its store missed. */
 import { Failure } from '../../failure.ts';
 import { type KeyRange, type KeyValue, readPages, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
@@ -7,7 +7,7 @@ import { unlessStopped } from '../write/write-once.ts';
 import { entryIn, nextLimit } from './chains.ts';
 import { fits, type WitnessFilter } from './filter.ts';
 
-/** What cannot be read fits nobody: `verify` names it. */
+/** Skips an entry that cannot be read; `verify` names it. */
 export function isWanted(pair: KeyValue, filter: WitnessFilter): boolean {
   try {
     return fits(entryIn(pair), filter);
@@ -16,14 +16,14 @@ export function isWanted(pair: KeyValue, filter: WitnessFilter): boolean {
   }
 }
 
-/** Which entries, by the revisions of their writes. */
+/** Which entries to read, by the revisions of their writes. */
 interface Wanted {
   readonly since: Revision;
-  /** So many of the last ones before that, too. */
+  /** How many of the last entries before that to read as well. */
   readonly before: number;
 }
 
-/** Those of them that are still there, in the order of their writes. Never throws: nobody could catch it. */
+/** Reads those entries that still exist, in the order of their writes. Never throws, because no caller could catch it. */
 export async function* missedSince(
   runtime: Runtime,
   range: KeyRange,
@@ -37,7 +37,7 @@ export async function* missedSince(
     } catch (error) {
       if (signal.aborted || Failure.is(error, 'closed')) return [];
       if (isTrouble(error)) throw error;
-      // The watch itself asks a store that refuses it again and again, so its reader waits here as well and loses nothing.
+      // The watch itself retries a store that refuses it, so this reader waits as well and loses nothing.
       throw new Failure('unavailable', 'the record of the witness could not be read', { cause: error });
     }
   });
@@ -55,7 +55,7 @@ async function readSince(
   const older: KeyValue[] = [];
   let last: Revision | undefined;
   for await (const { pairs, revision } of readPages(store, range, nextLimit, signal)) {
-    // Later pages show later writes, of which the earlier pages lack a part. The watch brings these writes whole.
+    // A later page shows writes of which earlier pages have only a part. The watch delivers these writes whole.
     const until = (last ??= revision);
     for (const pair of pairs) {
       if (pair.modRevision > until || (before === 0 && pair.modRevision < since) || !isWanted(pair, filter)) continue;
@@ -66,7 +66,7 @@ async function readSince(
   return [...keepLast(older, before), ...keepLast(newer)];
 }
 
-/** In the order of their writes. */
+/** Sorts entries in the order of their writes. */
 function keepLast(pairs: KeyValue[], count = pairs.length): readonly KeyValue[] {
   pairs.sort((one, other) => one.modRevision - other.modRevision);
   pairs.splice(0, pairs.length - count);

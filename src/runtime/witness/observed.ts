@@ -1,6 +1,6 @@
 /**
- * Enters what happened without a command: a member went with its lease, or another program wrote or deleted the keys of a
- * task. Whoever maintains the store does it, once: the entry compares what it saw.
+ * Enters changes that no command made: a member's lease ended, or another program wrote or deleted the keys of a task. The
+ * maintainer enters each of them once, because the entry compares what it saw.
  */
 import type { Task } from '../../core/index.ts';
 import { type Compare, type KeyValue, pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
@@ -13,7 +13,7 @@ import { sendWitnessed } from '../write/write-once.ts';
 import { chainEnd } from '../write/witness.ts';
 import { pairsIn } from './chains.ts';
 
-/** `tasks`: all tasks that this process knows. Gives the number of entries that it made. */
+/** `tasks` are all tasks that this process knows. Returns the number of entries that it made. */
 export async function enterObserved(runtime: Runtime, tasks: Iterable<Task>): Promise<number> {
   if (!runtime.witness.isOn) return 0;
   return (await enterMembers(runtime)) + (await enterTasks(runtime, tasks));
@@ -26,7 +26,7 @@ async function enterMembers(runtime: Runtime): Promise<number> {
   }));
 }
 
-/** What was there after the last entry of its chain, and is not any more. `sign`: the key that it has for as long as it exists. */
+/** A resource that existed after the last entry of its chain and is gone now. `sign` is the key that it has while it exists. */
 async function enterGone(
   runtime: Runtime,
   kind: 'member' | 'task',
@@ -60,7 +60,7 @@ async function enterTasks(runtime: Runtime, tasks: Iterable<Task>): Promise<numb
     if (data !== undefined) known.add(id);
     const newest = Math.max(data?.mod ?? 0, owner?.mod ?? 0, status?.mod ?? 0);
     const own = bookkeeping?.entry.head === undefined ? 0 : bookkeeping.mod;
-    // All of our writes put the bookkeeping, so nothing of the task is newer.
+    // Every write of signalbox puts the bookkeeping, so no other key of the task is newer.
     if (data === undefined || newest <= own) continue;
     entered += await enterTask(runtime, task, newest, id);
   }
@@ -77,7 +77,7 @@ async function enterTask(runtime: Runtime, { owner, status }: Task, newest: numb
   const reads: Operation[] = [{ do: 'read', key }];
   const { results } = await runtime.store.transaction({ compare: [], success: reads, failure: [] }, runtime.stopped);
   const head = pairIn(results, key);
-  // It was entered already, by us or by a maintainer before us.
+  // This process or an earlier maintainer has already entered it.
   if (head !== undefined && head.modRevision >= newest) return 0;
   runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, head));
   const keys = taskKeys(id);
@@ -96,7 +96,7 @@ async function enterTask(runtime: Runtime, { owner, status }: Task, newest: numb
   });
 }
 
-/** Another maintainer may have seen the same. Its entry is the end of the chain then, and another one would say it twice. */
+/** Another maintainer may have seen the same change. Its entry is then the end of the chain, and a second one would repeat it. */
 function unlessEntered(key: string, end: KeyValue | undefined): Compare {
   return { key, target: 'mod', is: '=', than: end?.modRevision ?? 0 };
 }

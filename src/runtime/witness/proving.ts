@@ -1,4 +1,4 @@
-/** Verifies and exports the record of the witness as the store has it. Loaded when it is first asked for. */
+/** Verifies and exports the record of the witness from the store. Loaded on first use. */
 import {
   checkpointLine,
   endLine,
@@ -44,7 +44,7 @@ export function verify(
   });
 }
 
-/** Gives the entry to the verifier; undefined if it is none, which the verifier then says. */
+/** Passes the entry to the verifier; undefined if it is not an entry, which the verifier reports. */
 export function verifyEntry(verifier: Verifier, pair: KeyValue): WitnessEntry | undefined {
   const found = valueIn(pair);
   const problem = entryProblem(found);
@@ -57,7 +57,7 @@ export function verifyEntry(verifier: Verifier, pair: KeyValue): WitnessEntry | 
   return undefined;
 }
 
-/** JSON, or the text itself where it is none. */
+/** Parsed JSON, or the text itself if it is not JSON. */
 function valueIn({ value }: KeyValue): unknown {
   try {
     return value.json;
@@ -96,7 +96,7 @@ export async function* exportLines(
   yield endLine(end, sha256);
 }
 
-/** What is no entry is exported as it is: it is evidence, and `verify` names it. */
+/** Exports a value that is not an entry unchanged: it is evidence, and `verify` names it. */
 function exported(pair: KeyValue): string {
   const found = valueIn(pair);
   if (entryProblem(found) === undefined) return entryLine(found as WitnessEntry);

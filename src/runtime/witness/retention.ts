@@ -1,6 +1,6 @@
 /**
- * Keeps the record of the witness from filling the store. The oldest entries go, chain by chain, up to what a checkpoint
- * covers: the checkpoint stays, so the rest still verifies, and what was exported before still shows what was there.
+ * Keeps the record of the witness from filling the store. Deletes the oldest entries, chain by chain, as far as a checkpoint
+ * covers them. The checkpoint stays, so the rest still verifies, and so does an earlier export of the deleted entries.
  */
 import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
@@ -15,31 +15,39 @@ import { entryIn, readEntry } from './chains.ts';
 import { forgetCheckpoints, readCheckpoint, readSealed, SAYS_TRIMMED, type Sealed } from './checkpoints.ts';
 import { documentsOf } from './sealing.ts';
 
-/** How much of the record is kept, and when it is sealed; for all processes that use the store. */
+/** How much of the record the store keeps, and when maintenance seals it; for all processes that use the store. */
 export interface WitnessRetention {
-  /** The most bytes of entries and checkpoints; from there on, maintenance makes a checkpoint and trims all that it covers. */
+  /**
+   * The most bytes of entries and checkpoints. At this limit, maintenance makes a checkpoint and trims everything that it covers.
+   */
   readonly mostBytes: number;
-  /** The most entries; from there on, the same. It is not how many stay: after a trim, only what was entered since is left. */
+  /**
+   * The most entries. At this limit, maintenance trims in the same way, so fewer stay: after a trim only the entries made since
+   * the checkpoint are left.
+   */
   readonly mostEntries: number;
-  /** The time between two checkpoints that maintenance makes; 0 if it makes none but to trim. */
+  /** The time between two checkpoints that maintenance makes; with 0 it makes them only to trim. */
   readonly checkpointMs: number;
 }
 
-/** What a process does with the record besides sealing and trimming it: what needs its keys, its disk or its network. */
+/** What a process does with the record besides sealing and trimming: the steps that need its keys, its disk or its network. */
 export interface RecordKeeping {
-  /** Signs the checkpoints that it makes. */
+  /** Signs the checkpoints that this process makes. */
   readonly sign?: Signer;
-  /** Keeps each checkpoint in another place, where those who write to the store cannot change it. */
+  /** Keeps each checkpoint in another place, where the writers of the store cannot change it. */
   readonly anchor?: (checkpoint: Checkpoint) => Promise<void>;
-  /** Keeps an export of the record, line by line, before what the checkpoint covers is trimmed. If it throws, nothing is. */
+  /**
+   * Keeps an export of the record, line by line, before maintenance trims what the checkpoint covers. If it throws, maintenance
+   * trims nothing.
+   */
   readonly archive?: (lines: AsyncIterable<string>, checkpoint: Checkpoint) => Promise<void>;
 }
 
-/** A tenth of the 2 GiB that an etcd may have unless it is told otherwise. */
+/** A tenth of etcd's default quota of 2 GiB. */
 const DEFAULTS: WitnessRetention = { mostBytes: 200 * 1024 * 1024, mostEntries: 500_000, checkpointMs: 3_600_000 };
-/** How many checkpoints stay. */
+/** How many checkpoints the store keeps. */
 const KEPT_CHECKPOINTS = 16;
-/** Chains that one transaction trims, and entries of each. */
+/** How many chains one transaction trims, and how many entries of each. */
 const AT_ONCE = 20;
 const ENTRIES_AT_ONCE = 1000;
 
@@ -107,7 +115,7 @@ export async function configureRetention(
   });
 }
 
-/** Deletes what this checkpoint covers, and gives the number of entries that went. Without a number: the newest. */
+/** Deletes what this checkpoint covers, or the newest if none is given, and returns the number of deleted entries. */
 export async function trim(runtime: Runtime, upTo?: number): Promise<number> {
   const sealed = await readSealed(runtime);
   const number = upTo ?? sealed.number;
@@ -129,10 +137,13 @@ export async function trim(runtime: Runtime, upTo?: number): Promise<number> {
   return trimmed;
 }
 
-/** Brings a long chain near to its head, step by step: one transaction of so many entries would hold up all other writers. */
+/**
+ * Trims a long chain step by step until it is near its head, because one transaction for so many entries would delay all other
+ * writers.
+ */
 async function trimLongChain(runtime: Runtime, head: CoveredHead): Promise<number> {
   const { resource, seq, hash } = head;
-  // Short chains need no look.
+  // A short chain needs no such steps.
   if (seq <= ENTRIES_AT_ONCE) return 0;
   const path = chainPath(resource);
   const looks = new Operations();
@@ -140,7 +151,7 @@ async function trimLongChain(runtime: Runtime, head: CoveredHead): Promise<numbe
   const covered = looks.read({ key: entryKey(path, seq) });
   const { results } = await runtime.store.transaction(looks.always(), runtime.stopped);
   const [last] = covered.in(results).pairs;
-  // Without the entry that the checkpoint names, nothing says that this is the chain which it covers.
+  // Without the entry that the checkpoint names, this need not be the chain that it covers.
   if (last === undefined || entryIn(last).hash !== hash) return 0;
   const [mark] = marked.in(results).pairs;
   const isThere: Compare = { key: last.key, target: 'mod', is: '=', than: last.modRevision };
@@ -168,7 +179,7 @@ async function trimChains(
   const writes = new Operations();
   for (const [at, { resource, seq, hash }] of heads.entries()) {
     const last = found[at]?.last.in(results).pairs[0];
-    // Trimmed already; or the chain was dropped since, and this is the entry of another one of the same name.
+    // Either it was trimmed already, or the chain was dropped since and this entry belongs to another chain of the same name.
     if (last === undefined || entryIn(last).hash !== hash) continue;
     const path = chainPath(resource);
     const key = TRIMMED + path;
@@ -197,8 +208,8 @@ async function trimChains(
 }
 
 /**
- * Deletes the ends of chains that the newest checkpoint has closed. Only if nothing was entered since, and the resource is
- * still gone. The horizon keeps a write of several locks from following the end, which such a write does not compare.
+ * Deletes the ends of chains that the newest checkpoint has closed, if nothing was entered since and the resource is still gone.
+ * The horizon keeps a write of several locks from following such an end, which it does not compare.
  */
 async function dropChains(runtime: Runtime, heads: readonly CoveredHead[], { mod }: Sealed): Promise<void> {
   const looks = new Operations();

@@ -1,6 +1,6 @@
 /**
- * Makes checkpoints. A checkpoint vouches for what the one before it did not cover, so only that is read and checked: what
- * was covered before has been checked then, and `verify` compares it with the checkpoints.
+ * Makes checkpoints. Reads and checks only the entries that the previous checkpoint did not cover: the others were checked when
+ * it was made, and `verify` compares them with the checkpoints.
  */
 import {
   type ChainHead,
@@ -25,16 +25,19 @@ import { readCheckpoint, readSealed, writeCheckpoint } from './checkpoints.ts';
 import { verifyEntry } from './proving.ts';
 import { trimsOf } from './whole-record.ts';
 
-/** Chains that one transaction looks at: a task has four keys besides the end of its chain, and 128 reads are allowed. */
+/** How many chains one transaction looks at: a task has four keys besides the end of its chain, and 128 reads are allowed. */
 const LOOKED_AT = 20;
 
 export interface Sealing {
   readonly sign?: Signer | undefined;
-  /** Leaves a damaged chain as the checkpoint before had it, and goes on with the others. Without it, nothing is sealed. */
+  /**
+   * Leaves a damaged chain as the previous checkpoint had it, and goes on with the others. Without this, a damaged chain keeps
+   * the whole record from being sealed.
+   */
   readonly skip?: (finding: Finding) => void;
 }
 
-/** Checks what is new, and seals it. A chain that does not verify is not sealed: that would vouch for what is wrong with it. */
+/** Checks the new entries and seals them. Does not seal a chain that fails, because that would vouch for the damage. */
 export async function checkpoint(runtime: Runtime, { sign, skip }: Sealing = {}): Promise<Checkpoint> {
   const skipped = new Set<string>();
   for (;;) {
@@ -48,7 +51,7 @@ export async function checkpoint(runtime: Runtime, { sign, skip }: Sealing = {})
       if (await writeCheckpoint(runtime, made, before, entryBytes, trims.mod)) return made;
       continue;
     }
-    // Another process has sealed or trimmed the record between the reads: nothing needs to be wrong.
+    // Another process may have sealed or trimmed the record between the reads, so this need not be damage.
     if ((await readSealed(runtime)).mod !== before.mod || (await trimsOf(runtime)).mod !== trims.mod) continue;
     if (skip === undefined || finding.resource === undefined || skipped.has(finding.resource)) throw notSealed(finding);
     skip(finding);
@@ -64,7 +67,7 @@ function notSealed({ kind, resource, seq, why }: Finding): Failure {
   );
 }
 
-/** The heads for the next checkpoint and what an entry takes on average, or what is wrong with what it would cover. */
+/** The heads for the next checkpoint and the average size of an entry, or the problem with the entries that it would cover. */
 async function newHeads(
   runtime: Runtime,
   last: Checkpoint | undefined,
@@ -79,8 +82,8 @@ async function newHeads(
   const grown = chains.filter(({ head, start }) => head.seq > start.seq);
   const hashes = new Map<string, string[]>();
   const verifier = new Verifier({ digest: sha256 });
-  // What was covered counts as trimmed here: the entries after it must follow it. A chain that was closed has perhaps not been
-  // dropped since, and its last entry is still vouched for.
+  // Treats covered entries as trimmed: the entries after them must follow. A closed chain may not have been dropped yet, and the
+  // checkpoint still vouches for its last entry.
   const trusted = [...covered.values()].filter(({ resource }) => !skipped.has(resource));
   if (last !== undefined) verifier.checkpoint(nextCheckpoint(undefined, trusted, 0, sha256));
   const stretches = grown.map(({ head, start }) => ({ resource: head.resource, after: start.seq, last: head.seq }));
@@ -115,14 +118,14 @@ async function newHeads(
 
 interface Chain {
   readonly head: ChainHead;
-  /** The last entry that needs no more check: it is covered, or was trimmed. */
+  /** The last entry that needs no check, because it is covered or was trimmed. */
   readonly start: { readonly seq: number; readonly hash: string };
 }
 
 function startOf(head: ChainHead, covered: ReadonlyMap<string, CoveredHead>): Chain {
   const { trimmed = { seq: 0, hash: NO_ENTRY } } = head;
   const before = covered.get(head.resource);
-  // A chain that was closed may have been dropped since, and this is another one of the same name.
+  // A closed chain may have been dropped since; then this is another chain of the same name.
   if (before === undefined || before.closed === true || before.seq < trimmed.seq) return { head, start: trimmed };
   return { head, start: { seq: before.seq, hash: before.hash } };
 }
@@ -141,7 +144,7 @@ function endOf(chains: readonly Chain[], entries: number, trusted: readonly Cove
   };
 }
 
-/** Those of these chains, of which every entry was trimmed, whose resource is gone and that nobody will enter anything in. */
+/** Picks the chains whose resource is gone and that get no more entries; every entry of these chains was trimmed. */
 async function closable(runtime: Runtime, heads: readonly ChainHead[]): Promise<ReadonlySet<string>> {
   const closing = new Set<string>();
   const candidates = heads.filter(({ resource }) => documentsOf(resource).length > 0);
@@ -164,7 +167,7 @@ async function closable(runtime: Runtime, heads: readonly ChainHead[]): Promise<
   return closing;
 }
 
-/** The keys that a resource has for as long as it exists; none, of what is never dropped. */
+/** The keys that a resource has while it exists; none for a resource whose chain is never dropped. */
 export function documentsOf(resource: string): readonly string[] {
   const slash = resource.indexOf('/');
   switch (resource.slice(0, slash)) {

@@ -1,4 +1,4 @@
-/** How large the record of the witness is. Nobody counts its bytes while it grows, which would cost every write. */
+/** Measures the record of the witness. No process counts the bytes as it grows, because that would slow down every write. */
 import { afterPrefix, Operations, prefixed, readRange } from '../../store/index.ts';
 import { ENTRIES } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
@@ -10,23 +10,23 @@ import { readTold } from './warnings.ts';
 export interface WitnessSize {
   /** How many entries the store has. */
   readonly entries: number;
-  /** About how many bytes they and the checkpoints take, with their keys. */
+  /** About how many bytes the entries and checkpoints take, with their keys. */
   readonly bytes: number;
-  /** The part of what may be kept: 1 is full. */
+  /** The part of the limit that is used: 1 is full. */
   readonly filled: number;
-  /** Why maintenance could not archive, anchor or trim the record when it last tried; absent if it could. */
+  /** Why maintenance could not archive, anchor or trim the record when it last tried; absent if it succeeded. */
   readonly failing?: string;
 }
 
-/** From here on it warns. */
+/** The part at which maintenance warns. */
 export const WARNED_AT = 0.8;
 
-/** So few entries are all looked at. */
+/** Up to this many entries, it looks at all of them. */
 const FEW = 100;
-/** Of each part of the record, so many are looked at. */
+/** How many entries of each part of the record it looks at. */
 const SAMPLE = 4;
 const PARTS_AT_ONCE = 60;
-/** Where the record is cut into parts: entries of one kind, whose names begin alike, are often about as long. */
+/** Divides the record into parts: entries whose names begin alike are of one kind and often about equally long. */
 const KINDS = ['component', 'lock', 'member', 'pipeline', 'semaphore', 'settings', 'task', 'token'];
 const CUTS = [
   ...[ENTRIES, ...KINDS.flatMap((kind) => ['', ...'3ADHMRWadhmqtw'].map((first) => `${ENTRIES}${kind}/${first}`))],
@@ -41,7 +41,8 @@ export async function sizeOf(runtime: Runtime, limits: WitnessRetention): Promis
   const looked = more ? await lookAround(runtime) : { entries: pairs.length, bytes: few };
   const { bytes: ofCheckpoints, entryBytes } = await readSealed(runtime);
   const { entries } = looked;
-  // Sealing has seen all that it covers, and a sample may have missed the large ones: to trim too early does less harm than too late.
+  // The checkpoint knows the size of everything that it covers, while a sample may miss large entries. Trimming too early does
+  // less harm than trimming too late.
   const bytes = (more ? Math.max(looked.bytes, entryBytes * entries) : looked.bytes) + ofCheckpoints;
   const filled = Math.max(bytes / limits.mostBytes, entries / limits.mostEntries);
   const { failed } = (await readTold(runtime)).told;

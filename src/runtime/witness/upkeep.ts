@@ -1,6 +1,6 @@
 /**
- * What maintenance does with the record of the witness: seals it when it is time, warns when it fills, trims it when it is
- * full, and names what does not verify.
+ * Maintains the record of the witness: seals it when it is time, warns when it fills up, trims it when it is full, and names
+ * chains that do not verify.
  */
 import type { Checkpoint, Finding } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
@@ -17,7 +17,7 @@ import { checkpoint } from './sealing.ts';
 import { sizeOf, WARNED_AT, type WitnessSize } from './size.ts';
 import { type KeepingFailure, readTold, type Told, WARNINGS_KEY } from './warnings.ts';
 
-/** One round. A process that signs, anchors or archives takes it over from the maintainer. */
+/** Does one round. A process that signs, anchors or archives takes this over from the maintainer. */
 export async function maintainRecord(runtime: Runtime, keeping?: RecordKeeping): Promise<void> {
   if (keeping !== undefined) await runtime.ready();
   if (keeping === undefined ? await hasKeeper(runtime) : !(await takeRole(runtime, RECORD_KEEPER))) return;
@@ -43,7 +43,7 @@ async function hasKeeper({ store, stopped }: Runtime): Promise<boolean> {
 async function isDue(runtime: Runtime, { checkpointMs }: WitnessRetention, keeping?: RecordKeeping): Promise<boolean> {
   const newest = await readSealed(runtime);
   if (checkpointMs === 0 || runtime.clock.now() - newest.time < checkpointMs) return false;
-  // A record that has not grown is sealed already, unless the seal lacks a signature that this process can give.
+  // A record that has not grown is already sealed, unless its checkpoint lacks a signature that this process can add.
   return (keeping?.sign !== undefined && !newest.isSigned) || (await hasGrown(runtime, newest));
 }
 
@@ -74,7 +74,7 @@ async function empty(runtime: Runtime, entries: number, keeping?: RecordKeeping)
 const CANNOT_TRIM =
   'the record is full, and none of its entries could be trimmed; signalbox witness verify names the chains that are damaged';
 
-/** Takes back what is no longer so: a person may have trimmed the record, or allowed a larger one. */
+/** Clears warnings that no longer apply: a person may have trimmed the record, or raised the limit. */
 async function calm(runtime: Runtime, { filled }: WitnessSize): Promise<void> {
   await tell(runtime, (told) => {
     const isCalm = told.filling === true && filled < WARNED_AT;
@@ -87,20 +87,20 @@ function unlessOf(step: KeepingFailure['step'], { failed }: Told): KeepingFailur
   return failed?.step === step ? undefined : failed;
 }
 
-/** The first pause after something failed; each that follows is twice as long, up to the longest. */
+/** The first pause after a failure; each further pause is twice as long, up to the longest. */
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 
-/** Each attempt to trim begins with a checkpoint, so a disk that stays full must not be tried in every round. */
+/** Pauses between attempts to trim, because each begins with a checkpoint and a full disk would cost one in every round. */
 async function isTooSoon(runtime: Runtime): Promise<boolean> {
   const { failed } = (await readTold(runtime)).told;
-  // Another process may have another disk.
+  // Another process may write to another disk.
   if (failed === undefined || failed.by !== runtime.sender.id) return false;
   const passed = runtime.clock.now() - failed.at;
   return passed >= 0 && passed < Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed.times - 1));
 }
 
-/** Notes what failed, and that it works again, or that this process is not asked to do it. */
+/** Records a failure, and clears it once the step works again or this process no longer has to do it. */
 async function keep(
   runtime: Runtime,
   step: KeepingFailure['step'],
@@ -136,7 +136,7 @@ async function warn(runtime: Runtime, { entries, bytes, filled }: WitnessSize): 
   );
 }
 
-/** Damaged chains that are remembered as told. */
+/** How many damaged chains the store remembers as reported. */
 const REMEMBERED = 100;
 
 async function announceDamage(runtime: Runtime, { resource = '', why, kind }: Finding): Promise<void> {
@@ -150,11 +150,11 @@ async function announceDamage(runtime: Runtime, { resource = '', why, kind }: Fi
 
 interface Saying {
   readonly now: { readonly [K in keyof Told]: Told[K] | undefined };
-  /** For every process. */
+  /** The event for every process. */
   readonly event?: { readonly type: `witness:${string}` } & Readonly<Record<string, number | string>>;
 }
 
-/** Tells every process, once: the document says what was told. `say` gives nothing if they know. */
+/** Sends every process a warning once; the document records what was sent. `say` returns nothing if they already know. */
 async function tell(runtime: Runtime, say: (told: Told) => Saying | undefined): Promise<void> {
   const { told, pair, at } = await readTold(runtime);
   const saying = say(told);

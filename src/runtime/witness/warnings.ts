@@ -1,4 +1,4 @@
-/** What maintenance has warned of, as the store keeps it: a process that comes later sees it too. */
+/** The warnings of maintenance, kept in the store so that a later process sees them too. */
 import type { WitnessWarnings } from '../../core/troubles.ts';
 import { type KeyValue, readRange } from '../../store/index.ts';
 import { stateKey } from '../layout.ts';
@@ -7,22 +7,22 @@ import { isObject } from '../stored.ts';
 
 export const WARNINGS_KEY = stateKey('witness', 'size');
 
-/** What the processes of this store have heard already. */
+/** The warnings that the processes of this store have already had. */
 export interface Told {
   readonly filling?: boolean;
   readonly damaged?: readonly string[];
   readonly failed?: KeepingFailure;
-  /** When a process last warned that the record fills, or is damaged. */
+  /** When a process last warned that the record fills up or is damaged. */
   readonly at?: number;
 }
 
-/** What maintenance could not do with the record. */
+/** A task that maintenance could not do with the record. */
 export interface KeepingFailure {
   readonly step: 'anchor' | 'archive' | 'trim';
   readonly why: string;
-  /** How often in a row. */
+  /** How often it failed in a row. */
   readonly times: number;
-  /** The last time. */
+  /** When it last failed. */
   readonly at: number;
   /** The process that tried. */
   readonly by: string;
@@ -36,7 +36,7 @@ export async function readTold(
   const document = pair?.value.json;
   if (!isObject(document) || !isObject(document['record'])) return { told: {}, pair, at: undefined };
   const told = document['record'] as Told;
-  // Earlier versions kept it in the event alone.
+  // Earlier versions kept it only in the event.
   const [event] = Array.isArray(document['events']) ? (document['events'] as readonly unknown[]) : [];
   const at = told.at ?? (isObject(event) ? event['at'] : undefined);
   return { told, pair, at: typeof at === 'number' ? at : undefined };

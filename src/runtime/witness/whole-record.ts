@@ -1,11 +1,13 @@
 /**
- * Reads the whole record while processes write it. No engine reads at an old revision, so the order of the reads does it:
+ * Reads the whole record while processes write it. No engine reads at an old revision, so the order of the reads keeps the result
+ * consistent:
  *
  *     trims ──▶ checkpoints ──▶ ends of chains ──▶ entries ──▶ trims again
  *
- * Every chain reaches as far as its checkpoints say, because its end is read after them. Every entry up to the end is there,
- * because it is read after the end. An entry past the end that is newer than the beginning belongs to the next reading. Only
- * trims take something away. Each puts one key, and a reader that finds it changed has read parts of two records, and begins again.
+ * Every chain reaches as far as its checkpoints say, because its end is read after them. Every entry up to the end exists,
+ * because entries are read after the end. An entry past the end that was written after the reading began belongs to the next
+ * reading. Only a trim takes entries away. Each trim puts one key; a reader that finds this key changed has read parts of two
+ * records, and begins again.
  */
 import type { ChainHead, Checkpoint, ExportEnd } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
@@ -15,7 +17,7 @@ import type { Runtime } from '../runtime.ts';
 import { pairsIn, placeOf, readHeads } from './chains.ts';
 import { readSealed, storedCheckpoints } from './checkpoints.ts';
 
-/** How often a record is read that is trimmed each time meanwhile. */
+/** How many readings to try if each is interrupted by a trim. */
 const ATTEMPTS = 10;
 
 /** A part of the record, in the order of an export. */
@@ -27,7 +29,7 @@ class TrimmedMeanwhile extends Failure {
   }
 }
 
-/** Reads the record as often as it takes to read it whole. */
+/** Reads the record again until no trim interrupts it. */
 export async function wholeRecord<T>(
   runtime: Runtime,
   read: (parts: AsyncGenerator<Part, ExportEnd>) => Promise<T>,
@@ -41,7 +43,7 @@ export async function wholeRecord<T>(
   }
 }
 
-/** Calls `see` for each part, and gives the end. */
+/** Calls `see` for each part, and returns the end. */
 export async function eachPart(parts: AsyncGenerator<Part, ExportEnd>, see: (part: Part) => void): Promise<ExportEnd> {
   for (;;) {
     const { done, value } = await parts.next();
@@ -50,13 +52,13 @@ export async function eachPart(parts: AsyncGenerator<Part, ExportEnd>, see: (par
   }
 }
 
-/** Throws in the end if the record was trimmed meanwhile. */
+/** Throws after the last part if the record was trimmed meanwhile. */
 export async function* partsOfRecord(runtime: Runtime): AsyncGenerator<Part, ExportEnd> {
   const began = await trimsOf(runtime);
   const newest = await readSealed(runtime);
   let checkpoints = 0;
   for (const { checkpoint, mod } of await storedCheckpoints(runtime)) {
-    // Made since: the next reading has it. What was there before, behind the newest, was not made by signalbox.
+    // A checkpoint made since belongs to the next reading. An older one after the newest was not made by signalbox.
     if (checkpoint.number > newest.number && mod > began.revision) continue;
     yield { checkpoint };
     checkpoints += 1;
@@ -80,7 +82,7 @@ export async function* partsOfRecord(runtime: Runtime): AsyncGenerator<Part, Exp
 
 function isPastEnd(key: string, heads: ReadonlyMap<string, ChainHead>): boolean {
   const place = placeOf(key);
-  // Signalbox writes no other keys here, so the verifier has to see it.
+  // Signalbox writes no other keys here, so the verifier has to see a foreign one.
   return place !== undefined && place.seq > (heads.get(place.resource)?.seq ?? 0);
 }
 

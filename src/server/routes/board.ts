@@ -1,4 +1,4 @@
-/** What a live page reads: everything at once, some resources again, and what happened to one of them. */
+/** Operations for a live page: everything at once, some resources again, and the history of one. */
 import { z } from 'zod';
 import { troublesOf } from '../../core/troubles.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -23,10 +23,10 @@ export const board: readonly Operation[] = [
     ...{ id: 'board', method: 'get', path: '/v1/board', tag: 'overview', role: 'viewer' },
     summary: 'Everything that a live page shows',
     description:
-      'The whole state, what this token allows, and `since`: follow the events from there, and nothing is missed. Locks and ' +
+      'The whole state, what this token allows, and `since`: follow the events from there to miss nothing. Locks and ' +
       'semaphores are as of `revision`, the rest is as of `since`: of those, leave out the events up to it. Tasks are without ' +
       `data and result, at most ${MOST_TASKS} of them: unfinished and failed ones first. \`holds=false\` leaves out locks and ` +
-      'semaphores, to read the rest again: not everything is told by events, such as a driver that died.',
+      'semaphores, to read the rest again, because some changes make no event, such as a driver that died.',
     query: z.strictObject({ holds: z.enum(['true', 'false']).optional() }),
     answers: {
       200: {
@@ -48,9 +48,7 @@ export const board: readonly Operation[] = [
           malformed: z.array(anyObject),
           troubles: z
             .array(z.looseObject({ kind: z.string(), key: z.string(), subject: z.string(), says: z.string() }))
-            .describe(
-              'What is wrong with the store itself, in words: keys that cannot be read, and what the witness warns of.',
-            ),
+            .describe('Problems of the store itself, in words: keys that cannot be read, and warnings of the witness.'),
         }),
       },
     },
@@ -77,7 +75,7 @@ export const board: readonly Operation[] = [
   operation({
     ...{ id: 'resources', method: 'get', path: '/v1/resources', tag: 'overview', role: 'viewer' },
     summary: 'Show some locks and semaphores',
-    description: `Up to ${MOST_RESOURCES} of them, each as of its own \`revision\`. One that was never used is free.`,
+    description: `Up to ${MOST_RESOURCES} of them, each as of its own \`revision\`. A lock that was never used is free.`,
     query: z.strictObject({
       resource: list.meta({ description: 'Such as `lock/main` or `semaphore/gpu`; repeatable.' }),
     }),
@@ -109,12 +107,12 @@ export const board: readonly Operation[] = [
 ];
 
 interface Look {
-  /** Everything up to this revision is in it. */
+  /** The state includes every change up to this revision. */
   readonly since: number;
   readonly everything: Everything;
 }
 
-/** To read everything is dear: pages that ask meanwhile get the same answer, which says of which revision it is. */
+/** Reading everything is expensive, so pages that ask meanwhile share one answer, which names its revision. */
 const looking = new WeakMap<Signalbox, Promise<Look>>();
 
 function look(box: Signalbox): Promise<Look> {

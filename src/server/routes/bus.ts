@@ -1,6 +1,6 @@
 /**
- * Plain keys of the store over HTTP, for administrators only: tasks are claimed by such keys, and on etcd they may be anything
- * that lies beside the store, other stores and their tokens included.
+ * Plain keys of the store over HTTP, for administrators only: tasks are claimed through such keys, and on etcd a key may be
+ * anything beside the store, including other stores and their tokens.
  */
 import { z } from 'zod';
 import type { BusCompare, BusOperation, BusPair } from '../../runtime/bus/bus.ts';
@@ -37,7 +37,7 @@ const step = z.union([
   z.strictObject({ do: z.literal('get'), key }),
 ]);
 
-/** A small request must not make the server read a hundred large values. */
+/** Keeps a small request from making the server read a hundred large values. */
 const MOST_GETS = 10;
 const steps = z
   .array(step)
@@ -62,7 +62,7 @@ export const bus: readonly Operation[] = [
   operation({
     ...{ id: 'bus.put', method: 'put', path, tag, role: 'administrator', params },
     summary: 'Write a key',
-    description: 'With `ifAbsent` or `ifValue` only if that is so: compare and swap.',
+    description: 'With `ifAbsent` or `ifValue`, writes only if that condition holds: compare and swap.',
     body: z.strictObject({ value, ifAbsent: z.literal(true).optional(), ifValue: z.string().optional() }),
     answers: { 200: { description: 'Written.', schema: written } },
     problems: ['condition-failed'],
@@ -74,7 +74,9 @@ export const bus: readonly Operation[] = [
       const put: BusOperation = { do: 'put', key: which, value: text };
       const { succeeded, revision } = await box.bus.transaction(compares, [put]);
       if (succeeded) return ok({ key: which, revision });
-      throw new Problem('condition-failed', `${which} is not as expected; nothing was changed`, { key: which });
+      throw new Problem('condition-failed', `${which} does not meet the condition; nothing was changed`, {
+        key: which,
+      });
     },
   }),
   operation({

@@ -11,7 +11,7 @@ export const list = z
   .optional();
 
 export const EVENTS_PATH = '/v1/events';
-/** Pages take a stream that says nothing for 10 s for dead. */
+/** Pages consider a stream dead if it is silent for 10 s. */
 const HEARTBEAT_MS = 4_000;
 const MOST_WAITING = 1024 * 1024;
 
@@ -20,13 +20,13 @@ export const events: readonly Operation[] = [
     ...{ id: 'events', method: 'get', path: EVENTS_PATH, tag: 'events', role: 'viewer' },
     summary: 'Follow events',
     description:
-      'Server-sent events, from now on or from where the reader was: browsers send `Last-Event-ID` by themselves, others may ' +
+      'Server-sent events, from now on or from where the reader stopped: browsers send `Last-Event-ID` by themselves, other clients may ' +
       'use `since`, a revision of the store or the id of an event. An event `resync` says that some were missed, because the ' +
-      'store has forgotten them, was made anew or restored, or the reader was too slow: read the state itself; the stream goes ' +
-      'on. A comment every 4 s shows that it is alive. Events that leave nothing in the store (`…:denied`, `guard:*`, `coordinator:changed`) are not in it.',
+      'store has forgotten them, was created again or restored, or the reader was too slow: read the state; the stream goes ' +
+      'on. A comment every 4 s shows that it is alive. Events that leave nothing in the store (`…:denied`, `guard:*`, `coordinator:changed`) are not sent.',
     query: z.strictObject({
       pattern: list.meta({ description: 'Only these, such as `lock:*` or `task:failed`; repeatable.' }),
-      resource: list.meta({ description: 'Only of these, such as `lock/main`; repeatable.' }),
+      resource: list.meta({ description: 'Only events of these, such as `lock/main`; repeatable.' }),
       since: z.string().optional().describe('After this revision, or after the event with this id.'),
     }),
     answers: { 200: { description: 'A stream of `text/event-stream`.' } },

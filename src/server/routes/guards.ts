@@ -14,9 +14,9 @@ import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder } from '../schemas.ts';
 
-/** These look at the store alone, so everyone may ask. The others look at the machine of the server. */
+/** Kinds that look only at the store, so every role may ask. The others look at the server's machine. */
 const OF_THE_STORE: readonly InputKind[] = ['lock', 'semaphore', 'pipeline', 'task', 'member'];
-/** With a pattern, the text of any file that the server can read could be asked out of it, letter by letter. */
+/** For administrators: with a pattern, a caller could find out the text of any file that the server can read, letter by letter. */
 const OF_FILES: readonly InputKind[] = ['file', 'fileText', 'worktree'];
 
 export const guards: readonly Operation[] = [
@@ -24,8 +24,8 @@ export const guards: readonly Operation[] = [
     ...{ id: 'guard.check', method: 'post', path: '/v1/guards/check', tag: 'guards', role: 'viewer' },
     summary: 'Check a condition',
     description:
-      'Whether it holds now, and why not. Conditions about the store need any role; about branches, issues and sessions on the ' +
-      'machine of the server a worker; about its files an administrator; a `command` an administrator and `serve --allow-commands`.',
+      'Whether it holds now, and if not, why. Any role may ask about the store; asking about branches, issues and sessions on the ' +
+      'server needs a worker, about its files an administrator, and a `command` needs an administrator and `serve --allow-commands`.',
     body: z.strictObject({
       condition: z.looseObject({}).describe('A one-key object, such as `{"lockFree": "main"}`.'),
       own: z.array(holder).max(100).optional().describe('Holders whose holds do not count.'),

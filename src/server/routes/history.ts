@@ -1,4 +1,4 @@
-/** What happened, in the order of the store: page by page from the newest back, so that no request reads everything. */
+/** Past events in the order of the store: page by page from the newest back, so that no request reads everything. */
 import { z } from 'zod';
 import { matches, patternProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -32,13 +32,13 @@ export const history: readonly Operation[] = [
       'the earlier page, null if there is none. `isWhole` says whether nothing earlier is missing.',
     query: z.strictObject({
       pattern: list.meta({ description: 'Only these, such as `lock:*` or `lock:deadlock`; repeatable.' }),
-      resource: list.meta({ description: 'Only of these, such as `lock/main`; repeatable.' }),
+      resource: list.meta({ description: 'Only events of these, such as `lock/main`; repeatable.' }),
       since: z.coerce.number().optional().meta({ type: 'number', description: 'Milliseconds since 1970.' }),
       before: z
         .string()
         .regex(/^\d{1,15}\.\d{1,6}$/)
         .optional()
-        .describe('The id of an event: only those before it.'),
+        .describe('The id of an event; answers only earlier ones.'),
       limit: z.coerce.number().int().min(1).max(MOST_EVENTS).optional().meta({ type: 'integer' }),
     }),
     answers: {
@@ -59,7 +59,7 @@ export const history: readonly Operation[] = [
         throw new Failure('invalid', `before is ${shown(before)}; expected the id of an event`);
       const after = Math.max(0, end[0] - 1 - MOST_REVISIONS);
       const found: { readonly place: Place; readonly event: SignalboxEvent }[] = [];
-      /** Something before the time that was asked for: earlier pages have nothing else. */
+      /** Set by an event older than `since`: the earlier pages contain only such events. */
       let isPast = false;
       let isForgotten = false;
       const over = new AbortController();
@@ -83,7 +83,7 @@ export const history: readonly Operation[] = [
         { after, until: end[0] },
       );
       signal.throwIfAborted();
-      // Tasks are told apart from the rest, so the two have to be put in one order.
+      // Tasks have a source of their own, so the two lists are merged into one order.
       found.sort((one, other) => compare(one.place, other.place));
       const page = found.slice(-most);
       const [oldest] = page;

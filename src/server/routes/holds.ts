@@ -1,4 +1,4 @@
-/** What locks and semaphores have in common over HTTP. Holds are detached: they last for their time after each renewal. */
+/** The operations that locks and semaphores share over HTTP. Holds are detached: each renewal extends one by its full time. */
 import { z } from 'zod';
 import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -42,7 +42,7 @@ export function resourceIn(box: Signalbox, kind: Kind, called: string): Lock | S
   return kind === 'lock' ? box.lock(called) : box.semaphore(called);
 }
 
-/** The options of the library among the fields of a body; those that were not given are left out. */
+/** Picks the library's options from the fields of a body, without those that were not given. */
 export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
@@ -69,8 +69,8 @@ interface Askable<H extends DetachedHold> {
 }
 
 /**
- * Asks, or goes on with a ticket. A wait that outlasts the request answers 202 with the ticket, which keeps the place while
- * the client is away, and also while the server is.
+ * Requests a hold, or goes on with a ticket. A wait that outlasts the request is answered with 202 and the ticket, which keeps
+ * the place in the queue while the client or the server is away.
  */
 export async function acquire<H extends DetachedHold>(
   call: Pick<Call<unknown, unknown, unknown>, 'caller' | 'signal'>,
@@ -82,25 +82,30 @@ export async function acquire<H extends DetachedHold>(
   for (const one of [who, ...(asked.within ?? [])]) refuseForeign(caller, one);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
   if (strategy === 'force' && (asked.reason ?? '') === '') {
-    throw new Problem('invalid-input', 'strategy force needs a reason: the holder that loses it gets to see why');
+    throw new Problem(
+      'invalid-input',
+      'strategy force needs a reason, which is shown to the holder that loses the hold',
+    );
   }
   const { resource } = of;
   const queues = wait && (strategy ?? 'retry') === 'retry';
   const { ttlMs = DETACHED_TTL_MS, ticketMs = TICKET_MS } = asked;
   const options = given({
     ...asked,
-    // A hold gets its full time when it is handed out: until then, nobody may be there to use it.
+    // The hold gets its full time when the client collects it, because until then no client may be there to use it.
     ticketMs: queues && ticketMs < ttlMs ? ticketMs : undefined,
     strategy: wait ? strategy : (strategy ?? 'fail-fast'),
   });
   let answer = known === undefined ? await of.askDetached(options as never) : undefined;
   if (answer === undefined || answer.kind === 'waiting') {
     const of1 = { ticket: answer?.ticket ?? (known as string), holder: who };
-    // The signal is made when it is asked for, and most requests are granted without a wait.
+    // Most requests are granted without a wait, so the signal is made only for one that waits.
     answer = await of.collect(of1, { waitMs: known === undefined && !wait ? 0 : waitMs, signal: call.signal });
   }
   if (answer.kind === 'gone') {
-    throw new Problem('gone', `${resource}: there is no such request any more; ask without a ticket`, { resource });
+    throw new Problem('gone', `${resource}: this request is no longer in the queue; ask without a ticket`, {
+      resource,
+    });
   }
   if (answer.kind === 'waiting') {
     const { kind: outcome, position, holders, ticket: place } = answer;
@@ -111,16 +116,16 @@ export async function acquire<H extends DetachedHold>(
 }
 
 /**
- * The error of what follows a change that is done. The store may be away by then, but an answer that says so would mean that
- * nothing was done, and its repeat would be carried out.
+ * Turns an error after a finished change into `outcome-unknown`. The store may be away by then, but `unavailable` would mean that
+ * nothing was done, and the server would carry out the repeat.
  */
 export function afterChange(resource: string, error: unknown): unknown {
   if (!Failure.is(error) || !['unavailable', 'closed', 'forbidden'].includes(error.code)) return error;
-  const what = `${resource}: it was changed, perhaps not in everything that was asked for; look before you ask again`;
+  const what = `${resource}: some of the changes were made, perhaps not all; read the state before you ask again`;
   return new Failure('outcome-unknown', `${what}: ${error.message}`, { cause: error });
 }
 
-/** `more`: what semaphores have besides. */
+/** `more` holds the fields that only semaphores have. */
 export function rulesTold(
   resource: string,
   { onStale, maxHoldMs, ttlMs: longest }: SettingsView,
@@ -133,7 +138,7 @@ export function renewing(kind: Kind): Operation {
   return operation({
     ...{ id: `${kind}.renew`, method: 'post', path: `${base(kind)}/renew`, tag: `${kind}s`, role: 'worker', params },
     summary: 'Renew a hold',
-    description: 'Extends a hold by its full time; with `ttlMs`, by another time from now on.',
+    description: 'Extends a hold by its full time; `ttlMs` changes that time from now on.',
     body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
     answers: { 200: { description: 'Renewed, or held by a process that renews it itself.', schema: renewed } },
     problems: ['gone', 'not-owner'],
@@ -170,7 +175,7 @@ export function releasing(kind: Kind): Operation {
     },
     summary: 'Release a hold',
     description:
-      'Ends a hold; the next in line gets it. With the token, a release that comes too late changes nothing.',
+      'Ends a hold; the next in line gets the resource. With the token, a release that comes too late changes nothing.',
     body: z.strictObject({ holder, token: token.optional() }),
     answers: {
       200: {
@@ -213,7 +218,7 @@ export function withdrawing(kind: Kind): Operation {
       params,
     },
     summary: 'Give up waiting',
-    description: 'Takes a request out of the queue by its ticket. If it was granted meanwhile, the hold goes back.',
+    description: 'Takes a request out of the queue by its ticket, and releases its hold if it was granted meanwhile.',
     body: z.strictObject({ holder, ticket }),
     answers: {
       200: {
@@ -227,7 +232,8 @@ export function withdrawing(kind: Kind): Operation {
       const one = resourceIn(box, kind, called);
       const { resource } = one;
       const { kind: outcome } = await one.withdraw(body);
-      if (outcome === 'gone') throw new Problem('gone', `${resource}: there is no such request any more`, { resource });
+      if (outcome === 'gone')
+        throw new Problem('gone', `${resource}: this request is no longer in the queue`, { resource });
       return ok({ outcome, resource });
     },
   });
@@ -245,12 +251,14 @@ export function breaking(kind: Kind): Operation {
     },
     summary: 'End every hold',
     description:
-      'Takes it from all its holders, who get the reason; an event records who did it. The next in line gets it.',
+      'Ends all holds of the resource and tells the holders why; an event records who did it. The next in line gets the resource.',
     body: z.strictObject({
       reason,
       holder: holder.optional(),
       token: token
-        .describe('The newest token that you saw: holds that were granted since stay, and 409 if there are only those.')
+        .describe(
+          'The newest token that you saw. Holds granted since then stay; if there are no others, the answer is 409.',
+        )
         .optional(),
     }),
     answers: {

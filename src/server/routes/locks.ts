@@ -59,13 +59,13 @@ export const locks: readonly Operation[] = [
     ...{ id: 'lock.acquire', method: 'post', path: `${path}/acquire`, tag, role: 'worker', params },
     summary: 'Acquire a lock',
     description:
-      'Waits in the queue for at most `waitMs`, and then answers 202 with a ticket. The same request with the ticket goes on ' +
-      'waiting in the same place, at any server of the store. A ticket that is not sent again within 60 s, or the time of the ' +
-      'hold, leaves the queue. With `wait: false` a lock that is held is refused at once. The same holder again gets the same token.',
+      'Waits in the queue for at most `waitMs`, then answers 202 with a ticket. The same request with the ticket goes on ' +
+      'waiting in the same place, at any server of the store. A request whose ticket is not sent again within 60 s, or the time of the ' +
+      'hold, leaves the queue. With `wait: false` the server refuses at once if the lock is held. A holder that asks again gets the same token.',
     body: z.strictObject({ holder, mode: mode.optional(), ...asking }),
     answers: {
       200: { description: 'Acquired.', schema: z.object({ ...grant, mode }) },
-      202: { description: 'It waits, and keeps its place.', schema: waiting },
+      202: { description: 'The request waits, and keeps its place in the queue.', schema: waiting },
     },
     problems: [...WAITS, 'upgrade-conflict'],
     run: (call) => acquire(call, call.box.lock(call.params.name), call.body),
@@ -78,7 +78,7 @@ export const locks: readonly Operation[] = [
     summary: 'Make a shared hold exclusive',
     description:
       'Waits until the other readers have left, ahead of waiting writers, and keeps the hold alive meanwhile. The token changes. ' +
-      'A wait that is over keeps no place: ask again.',
+      'When the wait is over, it keeps no place: ask again.',
     body: z.strictObject({ holder, token, waitMs: waitMs.optional() }),
     answers: { 200: { description: 'Exclusive from now on.', schema: tokenAnswer } },
     problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'gone', 'not-owner', 'attached'],
@@ -91,7 +91,7 @@ export const locks: readonly Operation[] = [
   operation({
     ...{ id: 'lock.downgrade', method: 'post', path: `${path}/downgrade`, tag, role: 'worker', params },
     summary: 'Make an exclusive hold shared',
-    description: 'Nobody gets the lock in between; waiting readers join. The token stays the same.',
+    description: 'No other holder gets the lock in between; waiting readers join. The token stays the same.',
     body: z.strictObject({ holder, token }),
     answers: { 200: { description: 'Shared from now on.', schema: tokenAnswer } },
     problems: ['gone', 'not-owner', 'attached'],
@@ -104,7 +104,8 @@ export const locks: readonly Operation[] = [
   operation({
     ...{ id: 'lock.configure', method: 'put', path: `${path}/settings`, tag, role: 'administrator', params },
     summary: 'Set rules that bind every holder',
-    description: 'From the next grant on, whatever a holder asks for. What is left out stays; null removes a limit.',
+    description:
+      'They apply from the next grant on, whatever a holder asks for. Fields left out stay as they are; null removes a limit.',
     body: z.strictObject(settings),
     answers: { 200: { description: 'The rules.', schema: anyObject } },
     async run({ box, caller, params: { name }, body }) {
@@ -124,7 +125,11 @@ function modeTold(resource: string, who: string, outcome: ModeOutcome): Answer {
   if (outcome.kind === 'lost')
     throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
   if (outcome.kind === 'attached') {
-    throw new Problem('attached', `${resource}: a running process holds it, and changes its mode itself`, { resource });
+    throw new Problem(
+      'attached',
+      `${resource}: a running process holds it, and only that process can change its mode`,
+      { resource },
+    );
   }
   throw notOwner(resource);
 }

@@ -1,4 +1,4 @@
-/** What shows the whole store: who holds what, everything at a glance, members. */
+/** Operations that show the whole store: who holds what, everything at a glance, members. */
 import { z } from 'zod';
 import { type Crew, crewJson, crewOf } from '../../json/member.ts';
 import { lookAtEverything, statusJson } from '../../json/status.ts';
@@ -30,8 +30,7 @@ export const looking: readonly Operation[] = [
   operation({
     ...{ id: 'metrics', method: 'get', path: '/metrics', tag: 'overview', role: 'viewer' },
     summary: 'Metrics for Prometheus',
-    description:
-      'What this server has counted and measured, and what the whole store holds: docs/metrics.md lists them.',
+    description: 'Counts and timings of this server, and the holds of the whole store; docs/metrics.md lists them.',
     answers: { 200: { description: 'The text format of Prometheus.', type: PROMETHEUS_TYPE } },
     run: async ({ figures }) => new Response(await figures.text(), { headers: { 'Content-Type': PROMETHEUS_TYPE } }),
   }),
@@ -39,7 +38,7 @@ export const looking: readonly Operation[] = [
     ...{ id: 'member.list', method: 'get', path: '/v1/members', tag: 'members', role: 'viewer' },
     summary: 'List the live members',
     description:
-      'With what they own, as of `revision` or later; `coordinator` is the first in the order of the ids. A member joins from ' +
+      'The members and what they own, as of `revision` or later; `coordinator` is the member whose id sorts first. A member joins from ' +
       'its own process.',
     answers: {
       200: {

@@ -16,11 +16,14 @@ const params = z.strictObject({ id });
 const state = z.enum(PIPELINE_STATES as unknown as readonly [PipelineState, ...PipelineState[]]);
 const expected = z
   .strictObject({
-    startedAt: z.iso.datetime().optional().describe('Another one may have been started under its id since.'),
+    startedAt: z.iso
+      .datetime()
+      .optional()
+      .describe('When it was started, in case another one was started under its id since.'),
     state: state.optional(),
     phase: z.string().nullable().optional().describe('The phase that it is in or blocked at.'),
   })
-  .describe('As you saw it: one that has moved on since stays as it is, and 409.');
+  .describe('The pipeline as you saw it. If it has moved on since, it stays as it is, and the answer is 409.');
 
 export const pipelines: readonly Operation[] = [
   operation({
@@ -38,7 +41,7 @@ export const pipelines: readonly Operation[] = [
     ...{ id: 'pipeline.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a pipeline',
     description:
-      'Its phases, what it waits for, and the end of what its commands printed, with every change up to `revision`.',
+      'Its phases, what it waits for, and the last output of its commands, with every change up to `revision`.',
     answers: {
       200: {
         description: 'The pipeline.',
@@ -59,8 +62,8 @@ export const pipelines: readonly Operation[] = [
     ...{ id: 'pipeline.resume', method: 'post', path: `${path}/resume`, tag, role: 'administrator', params },
     summary: 'Go on with a pipeline',
     description:
-      'This server drives it from now on, and runs its commands: that needs `serve --allow-commands`. Answers as soon as it ' +
-      'drives; events tell how it goes on. A phase that was interrupted needs a `decision`.',
+      'This server drives it from now on and runs its commands, which needs `serve --allow-commands`. Answers as soon as the server ' +
+      'drives it; events show its progress. A phase that was interrupted needs a `decision`.',
     body: z.strictObject({
       decision: z.enum(['rerun', 'skip']).optional(),
       question: z
@@ -87,7 +90,7 @@ export const pipelines: readonly Operation[] = [
         ...{ ...(given(options) as ResumeOptions), expected: expectedOf(seen), by: who, onChange: () => went() },
       });
       const ended = await Promise.race([driving, goesOn]);
-      // An error after that is in the record of the pipeline.
+      // A later error goes into the record of the pipeline.
       driving.catch(() => undefined);
       if (ended === undefined || ended.kind === 'left') return ok({ pipeline, outcome: 'resumed', by: who }, 202);
       throw new Problem('wrong-state', `pipeline/${pipeline}: it was not resumed: ${whyNot(ended)}`, {
@@ -98,7 +101,7 @@ export const pipelines: readonly Operation[] = [
   operation({
     ...{ id: 'pipeline.cancel', method: 'post', path: `${path}/cancel`, tag, role: 'administrator', params },
     summary: 'End a pipeline for good',
-    description: 'If one of its commands runs, its driver stops it first; then the answer is `cancelling`.',
+    description: 'If one of its commands is running, its driver has to stop it first, and the answer is `cancelling`.',
     body: z.strictObject({ reason: reason.optional(), expected: expected.optional(), by: holder.optional() }),
     answers: { 202: { description: 'It is cancelled, or will be.', schema: anyObject } },
     problems: ['no-such-thing', 'wrong-state'],
@@ -144,7 +147,7 @@ function whyNot(ended: DriveOutcome): string {
 
 function standingOf(record: PipelineRecord): string {
   const phase = currentPhase(record);
-  return `it is not as you saw it: it is ${record.state}${phase === null ? '' : ` at ${phase}`} now`;
+  return `it has changed since you looked: it is ${record.state}${phase === null ? '' : ` at ${phase}`} now`;
 }
 
 function noSuchPipeline(pipeline: string, more: object = {}): Problem {

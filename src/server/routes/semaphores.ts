@@ -27,7 +27,7 @@ const drained = z.object({
   by: z.string(),
   at: z.string(),
   reason: z.string(),
-  revision: z.int().describe('Names this drain, and no other one of the semaphore.'),
+  revision: z.int().describe('Identifies this drain of the semaphore.'),
 });
 const capacity = z.int().min(1).describe('How many slots there are.');
 
@@ -50,7 +50,8 @@ export const semaphores: readonly Operation[] = [
   operation({
     ...{ id: 'semaphore.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a semaphore',
-    description: 'Who holds which slots, since when and why, and who waits. One that was never used has no slots.',
+    description:
+      'Who holds which slots, since when and why, and who waits. A semaphore that was never used has no slots.',
     answers: {
       200: { description: 'The semaphore.', schema: z.looseObject({ name: z.string(), availableSlots: z.int() }) },
     },
@@ -67,7 +68,7 @@ export const semaphores: readonly Operation[] = [
     summary: 'Acquire slots',
     description:
       'As with locks: waits for at most `waitMs`, then answers 202 with a ticket. `weight` is the total wanted, not an ' +
-      'addition. The first request names the capacity; a later one that names another is refused.',
+      'addition. The first request sets the capacity; a later request that names another is refused.',
     body: z.strictObject({
       holder,
       weight: z.int().min(1).optional().describe('How many slots in total; 1 if not given.'),
@@ -80,10 +81,12 @@ export const semaphores: readonly Operation[] = [
         schema: z.object({
           ...grant,
           weight: z.int(),
-          slots: z.array(z.int()).describe('Numbers from 0 that no other hold has meanwhile: for ports, databases.'),
+          slots: z
+            .array(z.int())
+            .describe('Numbers from 0 that no other hold has at the same time: for ports, databases.'),
         }),
       },
-      202: { description: 'It waits, and keeps its place.', schema: waiting },
+      202: { description: 'The request waits, and keeps its place in the queue.', schema: waiting },
     },
     problems: WAITS,
     run(call) {
@@ -98,17 +101,21 @@ export const semaphores: readonly Operation[] = [
     ...{ id: 'semaphore.configure', method: 'put', path: `${path}/settings`, tag, role: 'administrator', params },
     summary: 'Set the capacity, and rules that bind every holder',
     description:
-      'A capacity below what is in use takes effect as holders leave. What is left out stays; null removes a limit.',
+      'A capacity below the number of slots in use takes effect as holders release. Fields left out stay as they are; null removes a limit.',
     body: z.strictObject({
       capacity: capacity.optional(),
-      fromCapacity: z.int().min(0).optional().describe('The capacity that you saw: if it is another one, 409.'),
+      fromCapacity: z
+        .int()
+        .min(0)
+        .optional()
+        .describe('The capacity that you saw. If it has changed since, the answer is 409.'),
       ...settings,
     }),
     answers: { 200: { description: 'The rules.', schema: anyObject } },
     problems: ['wrong-state'],
     async run({ box, caller, params: { name }, body: { capacity: slots, fromCapacity: from, ...rules } }) {
       if (from !== undefined && slots === undefined) {
-        throw new Problem('invalid-input', 'fromCapacity is there without capacity; name the capacity to set as well');
+        throw new Problem('invalid-input', 'fromCapacity needs capacity; name the capacity to set as well');
       }
       const one = box.semaphore(name);
       const by = actorOf(caller, undefined);
@@ -134,8 +141,8 @@ export const semaphores: readonly Operation[] = [
     ...{ id: 'semaphore.drain', method: 'post', path: `${path}/drain`, tag, role: 'administrator', params },
     summary: 'Grant nothing new',
     description:
-      'Until it is undone: requests wait, tries are refused with 409, and holders keep what they have. One that is drained ' +
-      'already keeps its first drain.',
+      'Until you undo the drain, requests wait, tries are refused with 409, and holders keep their slots. A second drain ' +
+      'changes nothing: the first one stays.',
     body: z.strictObject({ reason, holder: holder.optional() }),
     answers: {
       200: {
@@ -152,10 +159,11 @@ export const semaphores: readonly Operation[] = [
   operation({
     ...{ id: 'semaphore.undrain', method: 'post', path: `${path}/undrain`, tag, role: 'administrator', params },
     summary: 'Grant again',
-    description: 'To those who wait first. `revision` is that of the drain that you saw: another one stays, and 409.',
+    description:
+      'Waiting requests go first. `revision` is that of the drain that you saw: if there is another drain now, it stays, and the answer is 409.',
     body: z.strictObject({
       holder: holder.optional(),
-      revision: z.int().min(0).optional().describe('Of the drain that you saw, as `drained.revision` shows it.'),
+      revision: z.int().min(0).optional().describe('The `drained.revision` that you saw.'),
     }),
     answers: {
       200: {
@@ -184,7 +192,7 @@ export const semaphores: readonly Operation[] = [
 function refuseUnlessResized(resource: string, done: ResizeResult): void {
   if (done.kind === 'resized') return;
   const { capacity: now, asked } = done;
-  throw new Problem('wrong-state', `${resource}: nothing was changed: its capacity is ${now}, and not ${asked}`, {
+  throw new Problem('wrong-state', `${resource}: nothing was changed, because its capacity is ${now}, not ${asked}`, {
     ...{ resource, outcome: done.kind, capacity: now },
   });
 }

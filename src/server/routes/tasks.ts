@@ -61,7 +61,7 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.publish', method: 'post', path: '/v1/tasks', tag, role: 'worker' },
     summary: 'Publish a task',
-    description: 'Tells every worker that waits. An id that exists is refused, and that task is not changed.',
+    description: 'Wakes every worker that waits. If the id exists, the server refuses, and leaves that task as it is.',
     body: z.strictObject({
       id,
       data: data.optional(),
@@ -75,7 +75,11 @@ export const tasks: readonly Operation[] = [
         .min(0)
         .optional()
         .describe('The pause before the first retry; each later one is twice as long.'),
-      lossLimit: z.int().min(1).optional().describe('It fails once this many workers died over it; 3 if not given.'),
+      lossLimit: z
+        .int()
+        .min(1)
+        .optional()
+        .describe('The task fails once this many workers have died while they had it; 3 if not given.'),
       traceId: z.string().min(1).max(200).optional().describe('The trace that it belongs to.'),
       sensitive: z.boolean().optional().describe('The witness enters only hashes of its data, result and reasons.'),
     }),
@@ -89,7 +93,7 @@ export const tasks: readonly Operation[] = [
       if (outcome.kind === 'published') return ok({ outcome: outcome.kind, task }, 201);
       throw new Problem(
         'exists',
-        `task/${task}: there is one already, which is ${outcome.status}; it was not changed`,
+        `task/${task}: this id is taken by a task that is ${outcome.status}; that task was not changed`,
         {
           ...{ task, taskStatus: outcome.status },
         },
@@ -100,7 +104,7 @@ export const tasks: readonly Operation[] = [
     ...{ id: 'task.claim-next', method: 'post', path: '/v1/tasks/claim', tag, role: 'worker' },
     summary: 'Claim the next task',
     description:
-      'The best pending task that this worker can do. With `waitMs` it waits for one. No place is kept between two requests, ' +
+      'The best pending task that this worker can do. With `waitMs` it waits for one. A worker keeps no place between two requests, ' +
       'because any worker may get any task: just ask again.',
     body: claimBody,
     answers: { 200: { description: 'Claimed.', schema: claimAnswer } },
@@ -115,7 +119,7 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a task',
-    description: 'Its status, data, owner, attempts and result, with every change up to `revision`.',
+    description: 'Status, data, owner, attempts and result of the task, with every change up to `revision`.',
     answers: {
       200: {
         description: 'The task.',
@@ -133,7 +137,7 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.claim', method: 'post', path: `${path}/claim`, tag, role: 'worker', params },
     summary: 'Claim a task',
-    description: 'Of any number of claimers exactly one gets it.',
+    description: 'However many workers claim it, exactly one gets it.',
     body: claimBody,
     answers: { 200: { description: 'Claimed.', schema: claimAnswer } },
     problems: ['missing', 'taken', 'finished', 'blocked', 'unfit', 'timed-out'],
@@ -146,7 +150,7 @@ export const tasks: readonly Operation[] = [
     ...{ id: 'task.renew', method: 'post', path: `${path}/renew`, tag, role: 'worker', params },
     summary: 'Renew a claim',
     description:
-      'Extends it by its full time. A claim that is not renewed in time is lost, and the task is pending again.',
+      'Extends the claim by its full time. A worker that does not renew in time loses the claim, and the task is pending again.',
     body: z.strictObject(claimName),
     answers: { 200: { description: 'Renewed.', schema: renewed } },
     problems: ['gone', 'not-owner'],
@@ -158,7 +162,7 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.complete', method: 'post', path: `${path}/complete`, tag, role: 'worker', params },
     summary: 'Complete a task',
-    description: 'Only its owner can. With an old token nothing is changed.',
+    description: 'Only its owner can do that. An old token changes nothing.',
     body: z.strictObject({ ...claimName, result: z.unknown().optional().describe('Any JSON.') }),
     answers: { 200: { description: 'Complete.', schema: outcomeAnswer } },
     problems: ['not-owner'],
@@ -170,7 +174,8 @@ export const tasks: readonly Operation[] = [
   operation({
     ...{ id: 'task.fail', method: 'post', path: `${path}/fail`, tag, role: 'worker', params },
     summary: 'Fail a task',
-    description: 'It is pending again while it has retries left, else failed; with `retry: false` failed at once.',
+    description:
+      'The task is pending again while it has retries left, else failed; with `retry: false` it fails at once.',
     body: z.strictObject({ ...claimName, reason, retry: z.boolean().optional() }),
     answers: { 200: { description: 'Failed, or to be tried again.', schema: outcomeAnswer } },
     problems: ['not-owner'],
@@ -183,7 +188,7 @@ export const tasks: readonly Operation[] = [
     ...{ id: 'task.release', method: 'post', path: `${path}/release`, tag, role: 'worker', params },
     summary: 'Give a task back',
     description:
-      'For another worker; this counts as no attempt. `force` takes it from its owner and needs an administrator; with `token`, ' +
+      'Another worker may then claim it; this does not count as an attempt. `force` takes it from its owner and needs an administrator; with `token`, ' +
       'only if that claim still has it.',
     body: z.strictObject({ ...claimName, force: z.boolean().optional(), reason: reason.optional() }),
     answers: { 200: { description: 'Released.', schema: outcomeAnswer } },
@@ -195,13 +200,13 @@ export const tasks: readonly Operation[] = [
     },
   }),
   requeueing('retry', 'Try a failed task again', 'Makes a failed task pending again, with all its retries.'),
-  requeueing('requeue', 'Do a task again', 'Makes any task pending again that no worker has, a complete one too.'),
+  requeueing('requeue', 'Do a task again', 'Makes a task pending again that no worker has, even a complete one.'),
   operation({
     ...{ id: 'task.forget', method: 'delete', path, tag, role: 'worker', params },
     summary: 'Forget a task',
     description:
       'Deletes a task that no worker has; its id is free again. Refused while others depend on it. A token that is bound to ' +
-      'holders deletes only what one of these has published.',
+      'holders deletes only tasks that one of these published.',
     answers: { 200: { description: 'Forgotten.', schema: outcomeAnswer } },
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: task } }) {
@@ -217,7 +222,7 @@ export const tasks: readonly Operation[] = [
   }),
 ];
 
-/** A bound token may delete what its own holders have published, and nothing that anyone has published since. */
+/** Lets a bound token delete only tasks that its own holders published, and no newer task under the same id. */
 async function forgetting(box: Signalbox, caller: Caller, task: string): Promise<Forgetting> {
   const by = tokenHolder(caller.name);
   if (caller.holders === undefined) return { by };
@@ -227,7 +232,7 @@ async function forgetting(box: Signalbox, caller: Caller, task: string): Promise
   if (publishedBy === undefined) {
     throw new Problem(
       'foreign-holder',
-      `task/${task}: nobody knows who published it; a token without holders may forget it`,
+      `task/${task}: its publisher is not recorded; use a token that is not bound to holders`,
     );
   }
   refuseForeign(caller, publishedBy);
@@ -239,7 +244,11 @@ function requeueing(how: 'retry' | 'requeue', summary: string, description: stri
     ...{ id: `task.${how}`, method: 'post', path: `${path}/${how}`, tag, role: 'worker', params, summary, description },
     body: z.strictObject({
       by: holder.optional(),
-      attempts: z.int().min(0).optional().describe('As you saw them: a task that was claimed since stays as it is.'),
+      attempts: z
+        .int()
+        .min(0)
+        .optional()
+        .describe('The number that you saw; a task that was claimed since stays as it is.'),
     }),
     answers: { 200: { description: 'Pending again.', schema: outcomeAnswer } },
     problems: ['no-such-thing', 'wrong-state'],
@@ -258,7 +267,7 @@ function requeueing(how: 'retry' | 'requeue', summary: string, description: stri
 
 async function claimed(claiming: Promise<DetachedClaim>): Promise<Answer> {
   const { id: task, ...claim } = await claiming.catch((error: unknown) => {
-    // A wait for any task that is over found none.
+    // A wait for the next task that runs out of time found none.
     if (error instanceof NotAcquired && error.resource === 'task' && error.refusal.kind === 'timed-out') {
       throw new NotAcquired('task', { kind: 'none' });
     }
@@ -299,7 +308,7 @@ function noSuchTask(task: string, more: object = {}): Problem {
   return new Problem('no-such-thing', `there is no task ${task}`, { task, ...more });
 }
 
-/** `status` is the status of the answer; that of the task has a name of its own. */
+/** Renames the status of the task, because `status` is that of the HTTP answer. */
 function told(found: object): Readonly<Record<string, unknown>> {
   const { status, ...details } = found as { readonly status?: unknown };
   return { ...details, ...(status !== undefined && { taskStatus: status }) };

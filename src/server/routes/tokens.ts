@@ -1,4 +1,4 @@
-/** Tokens over HTTP: who am I, and giving them out. */
+/** Tokens over HTTP: show one's own, create, list, revoke. */
 import { z } from 'zod';
 import { ROLES, type TokenEntry } from '../../core/index.ts';
 import { time } from '../../json/time.ts';
@@ -36,7 +36,7 @@ export const tokens: readonly Operation[] = [
   operation({
     ...{ id: 'token.list', method: 'get', path: '/v1/tokens', tag, role: 'administrator' },
     summary: 'List tokens',
-    description: 'Without their secrets, which nobody can read again.',
+    description: 'Without their secrets, which the server does not keep.',
     answers: { 200: { description: 'The tokens.', schema: z.object({ tokens: z.array(view) }) } },
     run: async ({ box }) => ok({ tokens: (await box.tokens.list()).map(tokenJson) }),
   }),
@@ -53,8 +53,12 @@ export const tokens: readonly Operation[] = [
         .min(1)
         .max(100)
         .optional()
-        .describe('Of a worker: the holders it may act for, such as `agent:*`.'),
-      ttlMs: z.number().positive().optional().describe('It is refused after this time; never, if not given.'),
+        .describe('For a worker: the holders that it may act for, such as `agent:*`.'),
+      ttlMs: z
+        .number()
+        .positive()
+        .optional()
+        .describe('The server refuses the token after this time; without it, the token does not expire.'),
     }),
     answers: {
       201: { description: 'The token with its secret.', schema: z.object({ secret: z.string(), token: view }) },
@@ -73,7 +77,7 @@ export const tokens: readonly Operation[] = [
         .describe('The id of the token, which is not its secret.'),
     }),
     summary: 'Revoke a token',
-    description: 'It is refused from now on, by every server of the store.',
+    description: 'Every server of the store refuses it from now on.',
     answers: { 200: { description: 'Revoked.', schema: z.object({ outcome: z.literal('revoked'), id: z.string() }) } },
     problems: ['no-such-thing'],
     async run({ box, caller, params: { id } }) {

@@ -47,9 +47,9 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.entries', method: 'get', path: '/v1/witness/entries', tag, role: 'viewer' },
     summary: 'Read the record',
     description:
-      'The entries that fit, chain by chain, each chain in order, in pages; `next` begins the next page. One resource is read ' +
-      'fastest: other filters look at every entry. `isTrimmed` says that entries that came after the page ' +
-      'before were trimmed meanwhile, or all of its last chain: begin again to miss nothing.',
+      'The matching entries, chain by chain, each chain in order, in pages; `next` begins the next page. One resource is read ' +
+      'fastest: other filters look at every entry. `isTrimmed` says that entries right after the previous ' +
+      'page, or the whole chain that it ended in, were trimmed meanwhile: begin again to miss nothing.',
     query: z.strictObject({
       ...filter,
       limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
@@ -57,7 +57,7 @@ export const witness: readonly Operation[] = [
         .string()
         .regex(/^\d{1,15}:.{1,300}$/s)
         .optional()
-        .describe('The `next` of the page before.'),
+        .describe('The `next` of the previous page.'),
     }),
     answers: {
       200: {
@@ -76,7 +76,7 @@ export const witness: readonly Operation[] = [
       const { found, isTrimmed } = await entriesAfter(box, wanted, place, limit + 1, signal);
       const page = found.slice(0, limit);
       const next = found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null;
-      // Read last: none of the entries was written after it.
+      // Read last, so that every entry of the page was written before it.
       const { revision } = await box.health();
       return ok({ entries: page, next, isTrimmed, revision });
     },
@@ -85,8 +85,8 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.watch', method: 'get', path: '/v1/witness/watch', tag, role: 'viewer' },
     summary: 'Follow the record',
     description:
-      'Server-sent events, an `entry` for each one that fits: first the `last` of those that are there, then each that is ' +
-      'written, without a gap between. After a lost connection, read the entries `since` the last one: the stream does not go back.',
+      'Server-sent events, an `entry` for each match: first the `last` existing ones, then each new one as it is ' +
+      'written, without a gap. After a lost connection, read the entries `since` the last one: the stream does not go back.',
     query: z.strictObject({
       ...filter,
       last: z.coerce
@@ -94,7 +94,7 @@ export const witness: readonly Operation[] = [
         .int()
         .min(0)
         .optional()
-        .meta({ type: 'integer', description: 'Begin with so many of the entries that are there; 0 if not given.' }),
+        .meta({ type: 'integer', description: 'Begin with this many existing entries; 0 if not given.' }),
     }),
     answers: { 200: { description: 'A stream of `text/event-stream`.' } },
     run: ({ box, signal, query: { last = 0, ...rest } }) =>
@@ -106,8 +106,8 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.verify', method: 'get', path: '/v1/witness/verify', tag, role: 'viewer' },
     summary: 'Verify the record',
     description:
-      'Reads all of it. `isIntact` says whether it is whole; `finding` names the first problem. What was written after ' +
-      '`revision` may be left out. To trust the answer, trust the server: else export the record and verify it yourself.',
+      'Reads the whole record. `isIntact` says whether it is unchanged; `finding` names the first problem. Entries written after ' +
+      '`revision` may be missing. If you do not trust the server, export the record and verify it yourself.',
     answers: {
       200: {
         description: 'What was found.',
@@ -129,7 +129,7 @@ export const witness: readonly Operation[] = [
   operation({
     ...{ id: 'witness.checkpoint', method: 'post', path: '/v1/witness/checkpoints', tag, role: 'administrator' },
     summary: 'Seal the record up to now',
-    description: 'Checks it first; a record that does not verify is not sealed. Keep the answer somewhere else.',
+    description: 'Verifies the record first, and does not seal one that fails. Keep the answer somewhere else.',
     body: z.strictObject({}),
     answers: { 201: { description: 'The checkpoint.', schema: anyObject } },
     problems: ['witness-off'],
@@ -142,7 +142,7 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.proof', method: 'get', path: '/v1/witness/proof', tag, role: 'viewer' },
     summary: 'Prove an entry',
     description:
-      'Shows to a reader who has only a checkpoint that the entry is in the record. It needs a checkpoint made after the entry.',
+      'Proves to a reader who has only a checkpoint that the entry is in the record. Needs a checkpoint made after the entry.',
     query: z.strictObject({
       resource: z.string().min(1).max(300),
       seq: z.coerce.number().int().min(1).meta({ type: 'integer' }),
@@ -154,7 +154,7 @@ export const witness: readonly Operation[] = [
   operation({
     ...{ id: 'witness.record', method: 'post', path: '/v1/witness/entries', tag, role: 'worker' },
     summary: 'Enter something of your own',
-    description: 'In the chain of its component.',
+    description: 'Goes into the chain of its component.',
     body: z.strictObject({
       component: name,
       event: z.string().min(1).max(200).describe('What happened, such as `deploy:started`.'),
@@ -200,7 +200,7 @@ async function entriesAfter(
 /** An entry, by its chain and its number. */
 type Place = Pick<WitnessEntry, 'resource' | 'seq'>;
 
-/** Resources have colons in them, numbers do not. */
+/** The number comes first, because a resource may contain colons. */
 function placeOf({ resource, seq }: WitnessEntry): string {
   return `${seq}:${resource}`;
 }
@@ -215,11 +215,11 @@ function keyOf({ resource, seq }: Place): string {
   return entryKey(chainPath(resource), seq);
 }
 
-/** Reading everything is dear: those who ask meanwhile get the same answer. */
+/** Reading the whole record is expensive, so requests that arrive meanwhile share one answer. */
 const verifying = new WeakMap<Signalbox, Promise<Verified>>();
 
 interface Verified {
-  /** All that was written up to this revision was read; of what came later, nobody knows. */
+  /** Every entry up to this revision was read; a later one may be missing. */
   readonly revision: number;
   readonly found: Verification;
 }
@@ -237,5 +237,5 @@ function verified(box: Signalbox): Promise<Verified> {
 
 async function refuseUnlessOn(box: Signalbox): Promise<void> {
   if (await box.witness.isOn()) return;
-  throw new Problem('witness-off', 'the witness of this store is off; a store that begins with ?witness=on has one');
+  throw new Problem('witness-off', 'the witness of this store is off; to have one, create the store with ?witness=on');
 }

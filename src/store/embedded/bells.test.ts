@@ -73,7 +73,22 @@ describe('many bells', () => {
   it('are all rung before their writer closes the store', () => {
     const bells = hung(20);
     listeners.ringAll(new Set(bells));
+    listeners.call(new Set(bells));
     listeners.ringRest();
     expect(rung(bells)).toEqual(places(20));
+  });
+
+  it('are rung one by one where there is no news, and news does not wait for that', async () => {
+    const bells = hung(30);
+    listeners.call(new Set(bells.slice(20)));
+    expect(rung(bells)).toEqual([20]);
+    await clock.advance(16);
+    expect(rung(bells)).toEqual([20, 21]);
+    listeners.ringAll(new Set(bells.slice(0, 20)));
+    expect(rung(bells)).toEqual([...places(8), 20, 21]);
+    await clock.advance(16);
+    expect(rung(bells)).toEqual([...places(20), 20, 21]);
+    await clock.advance(8 * 16);
+    expect(rung(bells)).toEqual(places(30));
   });
 });

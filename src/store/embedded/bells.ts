@@ -23,6 +23,15 @@ const NAME = /^[0-9a-f]{16}$/;
 export const BELL_NAME_BYTES = 8;
 
 /**
+ * A hundred processes that wake in the same moment share the processor, and the one that the news is for is last as often as
+ * first. So many bells are rung a few at a time, at about the pace at which the woken processes get done.
+ */
+const AT_A_TIME = 8;
+const BETWEEN_RINGS_MS = 8;
+/** A ring that is no news is in no hurry. The process that it wakes connects to another one, which takes some milliseconds. */
+const BETWEEN_CALLS_MS = 16;
+
+/**
  * The names sort by the time at which they were given, in steps of an eighth of a second, so that the process that has listened
  * longest can be rung first.
  */
@@ -30,13 +39,6 @@ export function newBellName(now: number): string {
   const time = Math.floor(now / 128).toString(16);
   return `${time.padStart(9, '0')}${randomHex(BELL_NAME_BYTES)}`.slice(0, 2 * BELL_NAME_BYTES);
 }
-
-/**
- * A hundred processes that wake in the same moment share the processor, and the one that the news is for is last as often as
- * first. So many bells are rung a few at a time, at about the pace at which the woken processes get done.
- */
-const AT_A_TIME = 8;
-const BETWEEN_RINGS_MS = 8;
 
 export function isBellName(name: unknown): name is string {
   return typeof name === 'string' && NAME.test(name);
@@ -127,8 +129,10 @@ export class Listeners {
   #version = -1;
   #keys = new Map<string, Listener[]>();
   #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
-  /** Bells that are still to be rung, in this order. */
+  /** Bells that are still to be rung for news, in this order; */
   readonly #unrung = new Set<string>();
+  /** and, after all of them, the bells of processes that are only called. */
+  readonly #uncalled = new Set<string>();
   #timer: Timer | undefined;
 
   constructor(connection: Connection, directory: string, clock: Clock) {
@@ -158,7 +162,16 @@ export class Listeners {
       return;
     }
     // Behind those that were to be rung before, or a process that writes all the time would never get to the youngest.
+    const areOthersFirst = this.#unrung.size > 0;
     for (const bell of [...bells].sort()) this.#unrung.add(bell);
+    if (areOthersFirst) return;
+    this.#timer?.cancel();
+    this.#ringSome();
+  }
+
+  /** Rings one after the other, without news: their owners look what has changed around them. */
+  call(bells: ReadonlySet<string>): void {
+    for (const bell of [...bells].sort()) this.#uncalled.add(bell);
     if (this.#timer === undefined) this.#ringSome();
   }
 
@@ -166,17 +179,22 @@ export class Listeners {
   ringRest(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    for (const bell of this.#unrung) this.ring(bell);
+    for (const bell of new Set([...this.#unrung, ...this.#uncalled])) this.ring(bell);
     this.#unrung.clear();
+    this.#uncalled.clear();
   }
 
   #ringSome(): void {
     this.#timer = undefined;
-    for (const bell of [...this.#unrung].slice(0, AT_A_TIME)) {
+    const some = this.#unrung.size > 0 ? [...this.#unrung].slice(0, AT_A_TIME) : [...this.#uncalled].slice(0, 1);
+    for (const bell of some) {
       this.#unrung.delete(bell);
+      this.#uncalled.delete(bell);
       this.ring(bell);
     }
-    if (this.#unrung.size > 0) this.#timer = this.#clock.timer(BETWEEN_RINGS_MS, () => this.#ringSome());
+    if (this.#unrung.size + this.#uncalled.size === 0) return;
+    const pauseMs = this.#unrung.size > 0 ? BETWEEN_RINGS_MS : BETWEEN_CALLS_MS;
+    this.#timer = this.#clock.timer(pauseMs, () => this.#ringSome());
   }
 
   /** The bells to ring for changes of these keys. `version`: of the list, as the state of the store has it. */

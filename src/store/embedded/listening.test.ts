@@ -72,6 +72,11 @@ describe.skipIf(thisProcess() === undefined)('the eldest of those that listen', 
     expect(listening.count()).toBe(1);
   });
 
+  it('are not looked for behind many that have died: that would hold up hundreds of processes', () => {
+    older(EIGHT + 32, dead);
+    expect(listening.isAmongEldest(EIGHT)).toBe(false);
+  });
+
   it('are alive, although the bells of the dead are still listed', () => {
     older(EIGHT, dead);
     expect(listening.isAmongEldest(EIGHT)).toBe(true);

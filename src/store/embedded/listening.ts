@@ -20,8 +20,10 @@ const EARLY_WORD_MS = 0.8 * WORD_MS;
 /** After this long a silence, a bell is taken off the list although its process may be alive. */
 const SILENT_MS = 60_000;
 
-/** Bells of processes that have died stay listed for a while. */
+/** Bells of processes that have died stay listed for a while. No more than these are looked up, or few at all; */
 const MOST_LOOKED_UP = 256;
+/** a process that stands behind more of them than this learns later that it is one of the eldest. */
+const MOST_DEAD = 32;
 /** The bells of our boot and pid namespace: the processes of others are on duty among themselves. */
 const NEIGHBOURS = '(process IS NULL OR (instr(process, ?) > 0 AND instr(process, ?) > 0))';
 
@@ -52,6 +54,7 @@ export class Listening {
   #bell: Bell | undefined;
   #serial = 0;
   #lookedUpTo: Revision = 0;
+  #version = 0;
   #isDeaf = false;
   #said = Number.NEGATIVE_INFINITY;
   /** What we do for others while we are on duty. */
@@ -80,6 +83,11 @@ export class Listening {
 
   get bell(): string | undefined {
     return this.#bell?.name;
+  }
+
+  /** Of the list of all that listen, as of the last look. */
+  get version(): number {
+    return this.#version;
   }
 
   /** From the revision that this answers on, whatever is written in this range, and urgent, rings our bell. */
@@ -130,7 +138,8 @@ export class Listening {
   /** Another process may have written. */
   readonly look = (): void => {
     if (this.#watches.size === 0) return;
-    const { revision } = this.#engine.state();
+    const { revision, listeners } = this.#engine.state();
+    this.#version = listeners;
     if (revision === this.#lookedUpTo) return;
     for (const watch of [...this.#watches.keys()]) watch.lookFurther();
     this.#lookedUpTo = revision;
@@ -179,27 +188,30 @@ export class Listening {
     return (row as { count: number }).count;
   }
 
-  /** Whether only fewer than `most` living handles of our pid namespace have listened for longer. */
+  /**
+   * Whether only fewer than `most` living handles of our pid namespace have listened for longer. Hundreds of processes ask
+   * in the same moment, and most of them are far behind: those look up no process.
+   */
   isAmongEldest(most: number): boolean {
-    return this.#bell === undefined || this.#eldest(most).includes(this.#bell.name);
+    const own = this.#bell?.name;
+    if (own === undefined) return true;
+    const rows = this.#longest(most + MOST_DEAD);
+    const place = rows.findIndex(({ name }) => name === own);
+    return place >= 0 && living(rows.slice(0, place), most).length < most;
   }
 
   /** Wakes the last `few` of the `most` that have listened longest: they may have moved up to be among these. */
   ringEldest(most: number, few: number): void {
-    for (const name of this.#eldest(most).slice(-few)) if (name !== this.#bell?.name) this.#listeners.ring(name);
+    for (const name of living(this.#longest(MOST_LOOKED_UP), most).slice(-few)) {
+      if (name !== this.#bell?.name) this.#listeners.ring(name);
+    }
   }
 
-  #eldest(most: number): string[] {
-    const rows = this.#engine.connection
-      .sql(`SELECT name, process FROM bell WHERE ${NEIGHBOURS} ORDER BY name LIMIT ${MOST_LOOKED_UP}`)
+  /** The handles of our pid namespace that have listened longest, whether they live or not. */
+  #longest(most: number): Pick<BellRow, 'name' | 'process'>[] {
+    return this.#engine.connection
+      .sql(`SELECT name, process FROM bell WHERE ${NEIGHBOURS} ORDER BY name LIMIT ${most}`)
       .all(...ours()) as Pick<BellRow, 'name' | 'process'>[];
-    const living: string[] = [];
-    for (const { name, process } of rows) {
-      if (living.length === most) break;
-      const owner = ownerIn(process);
-      if (isBellName(name) && !(owner !== undefined && isProvenGone(owner))) living.push(name);
-    }
-    return living;
   }
 
   /** Takes dead processes off the list, and names that are no bells: no path may be made of those. */
@@ -311,6 +323,17 @@ export class Listening {
 function ours(): [boot: string, space: string] {
   const { boot = '', space = '' } = thisProcess() ?? {};
   return [`"boot":${JSON.stringify(boot)}`, `"space":${JSON.stringify(space)}`];
+}
+
+/** The first `most` of these bells whose processes have not ended, as far as is known. */
+function living(rows: readonly Pick<BellRow, 'name' | 'process'>[], most: number): string[] {
+  const found: string[] = [];
+  for (const { name, process } of rows) {
+    if (found.length === most) break;
+    const owner = ownerIn(process);
+    if (isBellName(name) && !(owner !== undefined && isProvenGone(owner))) found.push(name);
+  }
+  return found;
 }
 
 /** Undefined if it is missing or makes no sense: then only silence ends it. */

@@ -10,13 +10,13 @@ const [OURS, ONE, OTHER] = ['00000000000000aa', '00000000000000bb', '00000000000
 let directory: string;
 let state: { revision: number; forgotten: number; listeners: number };
 let rung: string[];
-let atFirst: string[];
+let called: string[];
 let relay: Relay;
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'signalbox-relay-'));
   state = { revision: 10, forgotten: 0, listeners: 1 };
-  rung = [];
+  [rung, called] = [[], []];
   const engine = {
     state: () => state,
     keysAfter: (since: number) => [{ key: `after ${since}`, wentWithLease: false }],
@@ -26,12 +26,12 @@ beforeEach(() => {
     all: () => new Set([OURS, ONE, OTHER]),
     ring: (bell: string) => rung.push(bell),
     ringAll: (bells: ReadonlySet<string>) => rung.push(...bells),
+    call: (bells: ReadonlySet<string>) => called.push(...bells),
   };
   relay = new Relay(engine as unknown as Engine, listeners as unknown as Listeners, directory);
   relay.begin();
   // What it does first is the subject of one test only.
   relay.ringAgain(OURS);
-  atFirst = rung.splice(0);
 });
 
 afterEach(() => {
@@ -44,8 +44,17 @@ function made(revision: number): Made {
 }
 
 describe('the process on duty', () => {
-  it('rings all bells when it begins: their owners may still rely on the process before it', () => {
-    expect(atFirst).toEqual([ONE, OTHER]);
+  it('calls all processes when it begins, in no hurry: they may still rely on the process before it', () => {
+    expect([called, rung]).toEqual([[ONE, OTHER], []]);
+  });
+
+  it('calls none that has already asked it to listen for its bell', () => {
+    relay.begin();
+    called = [];
+    const tell = vi.fn();
+    relay.hearFor(ONE, tell);
+    relay.ringAgain(OURS);
+    expect([called, tell.mock.calls.length]).toEqual([[OTHER], 1]);
   });
 
   it('rings again for what was written since, once, and only for those whom it concerns', () => {

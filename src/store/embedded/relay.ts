@@ -40,8 +40,8 @@ export class Relay {
   }
 
   /**
-   * Called before any process relies on it; each then looks once by itself. The first time it rings all bells: those who relied
-   * on another process so far have to hear that it is gone.
+   * Called before any process relies on it; each then looks once by itself. The others still rely on the process before it,
+   * and are called, in no hurry.
    */
   begin(): void {
     const { revision } = this.#engine.state();
@@ -59,8 +59,9 @@ export class Relay {
     this.#rungUpTo = state.revision;
     if (isAll) this.#allRungAt = state.revision;
     if (own !== undefined) bells.delete(own);
-    for (const bell of this.#deaf.keys()) if (bells.delete(bell)) this.#ring(bell);
-    this.#listeners.ringAll(bells);
+    for (const [bell, deaf] of this.#deaf) if (bells.delete(bell) && since !== undefined) deaf.tell();
+    if (since === undefined) this.#listeners.call(bells);
+    else this.#listeners.ringAll(bells);
   }
 
   /** The process on duty has rung for its own changes, as when it ends leases: hundreds of processes need no second ring. */
@@ -123,11 +124,5 @@ export class Relay {
   #isHalfGone({ revision, forgotten }: State): boolean {
     const unread = revision - this.#allRungAt;
     return unread >= FEW_REVISIONS && unread > (revision - forgotten) / 2;
-  }
-
-  #ring(bell: string): void {
-    const deaf = this.#deaf.get(bell);
-    if (deaf === undefined) this.#listeners.ring(bell);
-    else deaf.tell();
   }
 }

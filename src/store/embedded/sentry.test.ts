@@ -13,8 +13,8 @@ const MINUTE_MS = 60_000;
 function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
   const clock = new TestClock();
   const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0, called: [] as number[][] };
-  const rank = { isAmongEldest: true };
-  const mark = { age: 0 };
+  const rank = { isAmongEldest: true, asked: 0 };
+  const mark = { age: 0, isFresh: (_forMs: number) => false };
   const duty = {
     isRelieved: how.isRelieved,
     isHeardFor: how.isHeardFor ?? false,
@@ -46,8 +46,12 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     bell: undefined,
     look: () => (did.looks += 1),
     stayOnList: () => undefined,
+    version: 1,
     count: () => processes,
-    isAmongEldest: () => rank.isAmongEldest,
+    isAmongEldest() {
+      rank.asked += 1;
+      return rank.isAmongEldest;
+    },
     ringEldest: (most: number, few: number) => did.called.push([most, few]),
     tidy: () => undefined,
     relay: { mustLook: false, look: () => undefined, ringAgain: () => (did.ringsAgain += 1) },
@@ -58,14 +62,14 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     new Turns(clock, 'store.db', 1000),
     clock,
     {
-      mark: { ageMs: () => mark.age, isFresh: () => false } as unknown as Mark,
+      mark: { ageMs: () => mark.age, isFresh: (_now: number, forMs: number) => mark.isFresh(forMs) } as unknown as Mark,
       duty: duty as unknown as Duty,
       isRemoved: () => false,
       onRemoved: () => undefined,
     },
   );
   sentry.begin();
-  return { clock, did, mark, rank, sentry };
+  return { clock, did, duty, listening, mark, rank, sentry };
 }
 
 describe('a process that waits', () => {
@@ -112,6 +116,31 @@ describe('a process that waits', () => {
     sentry.onDuty();
     await clock.advance(126);
     expect(did.deathsLookedFor).toBe(before + 1);
+  });
+
+  it('looks up who has ended as soon as it takes the duty from a process that has, whose last round was a moment ago', async () => {
+    const { clock, did, duty, mark, sentry } = waiting(200, { isRelieved: true });
+    await clock.advance(MINUTE_MS);
+    Object.assign(duty, { isRelieved: false });
+    const markedAt = clock.now();
+    mark.isFresh = (forMs) => clock.now() - markedAt < forMs;
+    sentry.goAtOnce();
+    // One of eight deputies goes at once, and the last one 160 ms later.
+    await clock.advance(160);
+    expect(did.deathsLookedFor).toBe(1);
+    Object.assign(duty, { isOn: true });
+    sentry.onDuty();
+    await clock.advance(5);
+    expect(did.deathsLookedFor).toBe(2);
+  });
+
+  it('counts its neighbours only when their list has changed', async () => {
+    const { clock, listening, rank } = waiting(2, { isRelieved: true });
+    await clock.advance(MINUTE_MS);
+    expect(rank.asked).toBe(1);
+    listening.version = 2;
+    await clock.advance(MINUTE_MS);
+    expect(rank.asked).toBe(2);
   });
 
   it('looks again, ever later, for a process that has hung up and is still ending', async () => {

@@ -75,6 +75,10 @@ export class Sentry {
   #tidied = 0;
   #waiting = 1;
   #isDeputy = true;
+  /** Of the list that they were counted on. */
+  #counted = -1;
+  /** When the process on duty ended, on the clock of the mark: what was marked before is no round for us. */
+  #aloneSince = Number.NEGATIVE_INFINITY;
   /** How many processes have hung up since the last hurried round. */
   #left = 0;
 
@@ -107,22 +111,27 @@ export class Sentry {
   goAtOnce(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
+    this.#aloneSince = this.#clock.now();
     // Not urgent, and dear; it is for the next process on duty.
     this.#tidied = this.#clock.monotonic();
     const together = this.#listening.isDeaf ? this.#waiting : Math.min(this.#waiting, DEPUTIES);
     this.#goIn(Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS) * Math.random());
   }
 
-  /** Others rely on us from now on. While no process was on duty, the next round could be far away. */
+  /**
+   * Others rely on us from now on. While no process was on duty, the next round could be far away; and the one before us may
+   * have ended a moment ago, with what it held.
+   */
   onDuty(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
-    this.#goIn(this.#roundMs);
+    if (this.#aloneMs < LATEST_ROUND_MS) this.#hurryMs = HURRY_MS;
+    this.#goIn(this.#hurryMs ?? this.#roundMs);
   }
 
   /** The ranks may have changed. */
   wasRung(): void {
-    if (this.#timer !== undefined && !this.#isDeputy) this.#countOthers();
+    if (this.#timer !== undefined && !this.#isDeputy) this.#quietly(() => this.#seeWhetherDeputy());
   }
 
   /** A process that relied on us may have ended: does not wait for the next round. */
@@ -196,6 +205,7 @@ export class Sentry {
     this.#quietly(() => this.#listening.stayOnList());
     if (this.#isRelieved) {
       this.#hurryMs = undefined;
+      this.#left = 0;
       this.#countOthers();
       this.#around.duty?.check();
       if (!this.#isStale()) return;
@@ -264,10 +274,16 @@ export class Sentry {
 
   #countOthers(): void {
     this.#quietly(() => {
+      if (this.#counted === this.#listening.version) return;
       this.#waiting = this.#listening.count();
-      this.#isDeputy = this.#listening.isAmongEldest(DEPUTIES);
-      this.#around.duty?.heed();
+      this.#seeWhetherDeputy();
+      this.#counted = this.#listening.version;
     });
+  }
+
+  #seeWhetherDeputy(): void {
+    this.#isDeputy = this.#listening.isAmongEldest(DEPUTIES);
+    this.#around.duty?.heed();
   }
 
   /** A directory that cannot be looked into for now may still have it: renewals will tell if that lasts. */
@@ -298,6 +314,11 @@ export class Sentry {
   }
 
   #hasJustBeen(): boolean {
-    return this.#around.mark.isFresh(this.#clock.now(), 0.8 * this.#roundMs);
+    return this.#around.mark.isFresh(this.#clock.now(), Math.min(0.8 * this.#roundMs, this.#aloneMs));
+  }
+
+  /** For how long no process has been on duty, as far as we know; if one has been since, for long. */
+  get #aloneMs(): number {
+    return Math.abs(this.#clock.now() - this.#aloneSince);
   }
 }

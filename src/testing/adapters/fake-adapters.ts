@@ -1,4 +1,4 @@
-/** All adapters as fakes: a world that holds still, and changes when the test says so. */
+/** All adapters as fakes: nothing changes unless the test says so. */
 import type { Adapters } from '../../adapters/index.ts';
 import { FakeCommands } from './fake-commands.ts';
 import { FakeFiles } from './fake-files.ts';
@@ -6,7 +6,7 @@ import { FakeGit, type FakeGitState } from './fake-git.ts';
 import { type FakeIssue, FakeIssues } from './fake-issues.ts';
 import { FakeSessions } from './fake-sessions.ts';
 
-/** What the adapters find at first. */
+/** The initial state of the adapters. */
 export interface FakeWorld {
   /** Branches and worktrees. */
   readonly git?: FakeGitState;
@@ -18,7 +18,7 @@ export interface FakeWorld {
   readonly issues?: readonly FakeIssue[];
 }
 
-/** Adapters whose world a test makes up. */
+/** Adapters whose state a test sets. */
 export interface FakeAdapters extends Adapters {
   /** Branches and worktrees. */
   readonly git: FakeGit;

@@ -1,4 +1,4 @@
-/** Commands that are never run. */
+/** Fake commands, which never run. */
 import type { CommandResult, Commands } from '../../adapters/index.ts';
 import type { CommandLine } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -11,14 +11,14 @@ export type FakeRun = (signal?: AbortSignal) => Partial<CommandResult> | Promise
 export class FakeCommands extends Fake implements Commands {
   readonly #programs = new Map<string, FakeRun>();
 
-  /** What comes of this very command: its exit code, what it prints too, or whatever a function finds out or throws. */
+  /** Sets the result of exactly this command: its exit code, perhaps its output, or a function that returns or throws. */
   set(cmd: CommandLine, result: number | Partial<CommandResult> | FakeRun): void {
     const run =
       typeof result === 'function' ? result : () => (typeof result === 'number' ? { exitCode: result } : result);
     this.#programs.set(keyOf(cmd), run);
   }
 
-  /** One that was not set cannot be started. */
+  /** Runs a command; one that was not set cannot be started. */
   run(cmd: CommandLine, signal?: AbortSignal): Promise<CommandResult> {
     return this.answer(['run', cmd], signal, async () => {
       const first = typeof cmd === 'string' ? cmd : (cmd[0] ?? '');

@@ -1,4 +1,4 @@
-/** Files without a disk. Directories are there as long as something is in them, or if they were made. */
+/** Files without a disk. A directory exists while something is in it, or if it was made. */
 import { posix } from 'node:path';
 import type { Files } from '../../adapters/index.ts';
 import { namesDirectory } from '../../adapters/files.ts';

@@ -10,7 +10,7 @@ import { Fake } from './fake.ts';
 export interface FakeGitState {
   /** Its branches. */
   readonly branches?: readonly string[];
-  /** The branch that is checked out, by path; `clean` unless it says otherwise. `.` is the current directory. */
+  /** The checked-out branch by path; clean unless stated otherwise. `.` is the current directory. */
   readonly worktrees?: Readonly<Record<string, { readonly branch: string; readonly clean?: boolean }>>;
   /** Which branch is merged into which. */
   readonly merged?: readonly (readonly [branch: string, into: string])[];
@@ -65,7 +65,7 @@ export class FakeGit extends Fake implements Git {
     this.#worktreeAt(path).clean = clean;
   }
 
-  /** Begins a merge or the like in a worktree, which is not clean until it is ended by `undefined`. */
+  /** Begins a merge or the like in a worktree, which is not clean until `undefined` ends it. */
   setDoing(path: string, doing: WorktreeOperation | undefined): void {
     this.#worktreeAt(path).doing = doing;
   }
@@ -76,14 +76,14 @@ export class FakeGit extends Fake implements Git {
     return worktree;
   }
 
-  /** Makes the branches if they are not there. `commit` reports commits on `branch` after that. */
+  /** Merges one branch into another, and makes both if they do not exist. A later `commit` on `branch` undoes that. */
   merge(branch: string, into: string): void {
     this.addBranch(branch);
     this.addBranch(into);
     this.#merged.set(branch, (this.#merged.get(branch) ?? new Set()).add(into));
   }
 
-  /** The branch has something that is in no other branch. */
+  /** Adds a commit to the branch, which is in no other branch. */
   commit(branch: string): void {
     this.addBranch(branch);
     this.#merged.delete(branch);
@@ -107,7 +107,7 @@ export class FakeGit extends Fake implements Git {
     });
   }
 
-  /** A directory is there if it is a worktree, or in one. */
+  /** A directory exists if it is a worktree, or in one. */
   worktree(path: string, signal?: AbortSignal): Promise<InputValues['worktree']> {
     return this.answer(['worktree', path], signal, () => {
       if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is no path`);

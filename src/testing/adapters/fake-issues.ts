@@ -1,4 +1,4 @@
-/** A tracker in memory, which finds as the local tracker does. */
+/** A tracker in memory that searches like the local tracker. */
 import type { Issues, TrackedIssue } from '../../adapters/index.ts';
 import { matcherOf } from '../../adapters/issues/matching.ts';
 import type { InputValues, IssueFields, IssueId, IssueSearch, IssueStatus } from '../../core/index.ts';
@@ -17,7 +17,7 @@ export class FakeIssues extends Fake implements Issues {
     for (const issue of issues) this.set(issue);
   }
 
-  /** Makes the issue, or changes what is named of it. */
+  /** Makes the issue, or changes the given fields. */
   set({ id, ...fields }: FakeIssue): void {
     const before = this.#issues.get(String(id)) ?? FRESH;
     this.#issues.set(String(id), { ...before, ...fields, id: String(id) });

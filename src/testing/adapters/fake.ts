@@ -1,4 +1,4 @@
-/** What the fakes have in common: they remember what they were asked, and can be made to fail. */
+/** The base of the fakes: remembers what it was asked, and fails on demand. */
 
 /** The method and its arguments: `['branch', 'main']`. */
 export type Question = readonly [method: string, ...args: unknown[]];
@@ -16,7 +16,7 @@ export abstract class Fake {
     this.#asked.length = 0;
   }
 
-  /** From now on every question fails with this; `undefined` ends that. */
+  /** Makes every question fail with this error from now on; `undefined` ends that. */
   failWith(trouble: Error | string | undefined): void {
     this.#trouble = typeof trouble === 'string' ? new Error(trouble) : trouble;
   }

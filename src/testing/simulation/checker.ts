@@ -1,6 +1,6 @@
 /**
- * Checks on every step what must never happen: once on what is stored, as an observer that no fault affects, and once on
- * what the users of holds believe.
+ * Checks after every step that the promises hold: in the store, as an observer that no fault affects, and in what the users of
+ * holds believe.
  */
 import type { LockMode } from '../../core/index.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
@@ -14,44 +14,44 @@ import type { SimulatedProcess, World } from './world.ts';
 /** A broken promise. */
 export class Violation extends Error {}
 
-/** What the checker needs of a hold, a detached hold, or the claim of a task. */
+/** The fields of a hold, a detached hold or a task claim that the checker needs. */
 export interface Held extends Pick<Hold, 'id' | 'resource' | 'holder' | 'token' | 'isValid'> {
-  /** Of a lock. What has neither a mode nor slots excludes everyone else. */
+  /** The mode of a lock. A hold with neither a mode nor slots excludes every other. */
   readonly mode?: LockMode;
-  /** Of a semaphore: no other user has these slots. */
+  /** The slots of a semaphore, which no other user may have. */
   readonly slots?: readonly number[];
-  /** Aborts when its user hears of the loss. */
+  /** Aborts when its user learns of the loss. */
   readonly signal: Pick<AbortSignal, 'aborted'>;
   readonly lost?: { readonly why: string } | undefined;
-  /** The session it was given to; of a re-entry, that of the user who entered again. */
+  /** The session that got it; for a re-entry, that of the user who entered again. */
   readonly process?: string;
   readonly isReentry?: boolean;
 }
 
-/** A user that may still act on what it holds: on a hold, on a re-entry, on a detached hold, on a claim. */
+/** A user that may still act on a hold, a re-entry, a detached hold or a claim. */
 export interface Believer {
   readonly hold: Held;
   readonly process: SimulatedProcess;
 }
 
-/** A user asks for something, or has just given up on it. */
+/** A user that asks for something, or has just given up. */
 interface Asking {
   under: number;
-  /** When the last of them was settled. */
+  /** When the last request was settled. */
   settledAt: number;
   wantsToWrite: boolean;
 }
 
-/** Users that can hear of a loss only after it has happened hear of it within this time. */
+/** Users that can learn of a loss only afterwards must learn of it within this time. */
 const HEARD_MS = 12_000;
-/** What has been given up leaves no trace after this; until then a lost answer may still be looked into. */
+/** After this time, a request that was given up leaves no trace; until then, its process may still resolve a lost answer. */
 const NO_TRACE_MS = 10_000;
 
 function isExclusive({ mode, slots }: Held): boolean {
   return slots === undefined && mode !== 'shared';
 }
 
-/** Whether both cannot be had at once. */
+/** Whether the two exclude each other. */
 function excludes(one: Held, other: Held): boolean {
   if (one.slots !== undefined && other.slots !== undefined) {
     const { slots } = other;
@@ -65,17 +65,17 @@ export class Checker {
   readonly #believers = new Map<string, Set<Believer>>();
   readonly #touched = new Map<string, number>();
   /**
-   * The ids of holds and claims that were ended from elsewhere: by an administrator, or by their own holder, by name and
-   * token. Only there may the user of the hold hear of its loss after the next holder got in.
+   * The ids of holds and claims that were ended from outside: by an administrator, or by their own holder, by name and token.
+   * Only for these may the user learn of the loss after the next holder got in.
    */
   readonly #ended = new Set<string>();
-  /** Since when they should have heard of their loss. */
+  /** Since when users should have learnt of their loss. */
   readonly #late = new WeakMap<Believer, number>();
   readonly #asking = new Map<string, Asking>();
   readonly #counted = new Set<number>();
   #lastCapacity = 10;
   grants = 0;
-  /** The first violation; the simulation looks at it after every step. */
+  /** The first violation; the simulation checks it after every step. */
   violation: Violation | undefined;
 
   readonly store: StoreChecker;
@@ -105,12 +105,12 @@ export class Checker {
 
   // What users believe
 
-  /** A user was given a hold: no other running user may still believe in a hold that excludes it. */
+  /** Records that a user got a hold: no other running user may still believe in a hold that excludes it. */
   granted(hold: Held, process: SimulatedProcess): Believer {
     this.grants += 1;
     this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive(hold) ? '' : ', with others'}`);
     const believer = { hold, process };
-    // One that was lost on its way says so, and its user believes nothing.
+    // A hold that was lost before it arrived says so, and its user relies on nothing.
     for (const other of hold.isValid ? this.#others(believer) : []) {
       if (!other.hold.signal.aborted && !this.#hearsLate(other, believer)) {
         this.fail(
@@ -122,7 +122,7 @@ export class Checker {
     return believer;
   }
 
-  /** The user of a hold is about to do something that cannot be undone. */
+  /** Called before the user of a hold does something that cannot be undone. */
   touches(believer: Believer): void {
     const { hold, process } = believer;
     if (!hold.isValid) return;
@@ -148,8 +148,8 @@ export class Checker {
   }
 
   /**
-   * All that is valid at once excludes each other: looked at now and then, for those whose users just wait. A process that has
-   * crashed or stands still does nothing, whatever its holds say.
+   * Checks now and then that no two valid holds exclude each other, for users that just wait. Skips a process that has crashed or
+   * stands still: it does nothing, whatever its holds say.
    */
   lookAtAll(): void {
     for (const believers of this.#believers.values()) {
@@ -174,7 +174,7 @@ export class Checker {
     );
   }
 
-  /** One of the two may still have to hear that it lost. That takes its time, and has an end. */
+  /** One of the two may have yet to learn that it lost, which may take a limited time. */
   #hearsLate(one: Believer, other: Believer): boolean {
     const late = this.#mayHearLate(one.hold) ? one : this.#mayHearLate(other.hold) ? other : undefined;
     if (late === undefined) return false;
@@ -183,7 +183,7 @@ export class Checker {
     return this.#world.now - since < HEARD_MS;
   }
 
-  /** It was ended from elsewhere; or it rests on a hold of another process, which may release that at any time. */
+  /** Whether it was ended from outside, or is a re-entry into a hold of another process, which may release that at any time. */
   #mayHearLate({ id, process, isReentry }: Held): boolean {
     if (this.#ended.has(id)) return true;
     return isReentry === true && process !== undefined && processOf(id) !== process;
@@ -195,19 +195,19 @@ export class Checker {
     return believers;
   }
 
-  /** A user is about to release a hold by name and token, whichever user has it. */
+  /** Called before a user releases a hold by name and token, whichever user has it. */
   endsElsewhere({ id }: Pick<Held, 'id'>): void {
     this.#ended.add(id);
   }
 
   // What users ask for
 
-  /** A name that no other user gets. */
+  /** Makes a name that no other user gets. */
   nextCapacity(): number {
     return this.#lastCapacity++;
   }
 
-  /** A named holder asks for it; answers what to call when that was settled, one way or the other. */
+  /** Records that a named holder asks for it; returns the function to call once that is settled, one way or the other. */
   asks(resource: string, holder: string, wantsToWrite: boolean): () => void {
     const key = `${resource} ${holder}`;
     const asking = this.#asking.get(key) ?? { under: 0, settledAt: 0, wantsToWrite: false };
@@ -223,7 +223,7 @@ export class Checker {
     };
   }
 
-  /** Since when no user asks for it any more; undefined if one still does, or if none ever did under a name. */
+  /** Since when no user asks for it; undefined if one still does, or if none ever did under a name. */
   #settledSince(resource: string, holder: string): number | undefined {
     const asking = this.#asking.get(`${resource} ${holder}`);
     return asking === undefined || asking.under > 0 ? undefined : asking.settledAt;
@@ -239,13 +239,13 @@ export class Checker {
 
   // What users count
 
-  /** The bus confirmed to a user that it set the counter to this. */
+  /** Records that the bus confirmed this count to a user. */
   counted(to: number): void {
     if (this.#counted.has(to)) this.fail(`the counter was made ${to} twice`);
     this.#counted.add(to);
   }
 
-  /** A hold changes only as its holder asks. */
+  /** Checks that a hold changes only when its holder asks. */
   #checkChange(resource: string, before: Grant | undefined, after: Grant): void {
     if (before === undefined) return;
     if ((after.weight ?? 0) < (before.weight ?? 0)) this.#checkUsers(resource, after);
@@ -256,7 +256,7 @@ export class Checker {
     if (!asking.wantsToWrite || isLate) this.fail(`${after.holder} became the writer of ${resource} unasked`);
   }
 
-  /** A growth that was given up goes back, unless a user got it. */
+  /** Checks that a growth which was given up is undone, unless a user got it. */
   #checkUsers(resource: string, { id, holder, weight = 0 }: Grant): void {
     for (const { hold, process } of this.#of(resource)) {
       if (hold.id !== id || process.isDead || process.isPaused || !hold.isValid || this.#mayHearLate(hold)) continue;
@@ -266,7 +266,7 @@ export class Checker {
     }
   }
 
-  /** After all is over nothing may be left. */
+  /** Checks that nothing is left at the end. */
   atTheEnd(): void {
     this.tasks.atTheEnd();
     this.members.atTheEnd();

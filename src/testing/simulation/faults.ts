@@ -1,4 +1,4 @@
-/** What goes wrong, and how often: drawn from the seed, and stilled when the run is to end. */
+/** Decides what goes wrong and how often: drawn from the seed, and switched off when the run has to end. */
 import type { Random } from './random.ts';
 import type { SimulatedProcess } from './world.ts';
 
@@ -7,12 +7,12 @@ export type Fate =
   | { readonly kind: 'refused'; readonly thereMs: number }
   | { readonly kind: 'request-lost' }
   | { readonly kind: 'answer-lost'; readonly thereMs: number }
-  /** Applied after its sender has given up on it. */
+  /** Applied after its sender gave up. */
   | { readonly kind: 'late'; readonly lateMs: number };
 
 export class Faults {
   readonly #random: Random;
-  /** How likely one call meets with a fault: some runs are calm, some are not. */
+  /** The probability of a fault per call; it differs from run to run. */
   readonly #rate: number;
   readonly #slowest: number;
   readonly #cutOff = new Map<SimulatedProcess, number>();
@@ -43,7 +43,7 @@ export class Faults {
   #drawFate(kind: 'read' | 'write', process: SimulatedProcess): Fate {
     const random = this.#random;
     const thereMs = this.#delay();
-    // Now and then an answer takes longer than the margin of a lease: what it says is old when it comes.
+    // Sometimes an answer takes longer than the margin of a lease, so it is out of date when it arrives.
     const backMs = !this.isStill && random.chance(this.#rate) ? random.whole(300, 780) : this.#delay();
     if (this.isStill) return { kind: 'well', thereMs, backMs };
     if ((this.#cutOff.get(process) ?? 0) > process.world.now) return { kind: 'request-lost' };
@@ -61,7 +61,7 @@ export class Faults {
     }
   }
 
-  /** From now on nothing of this process gets through, for a while. */
+  /** Cuts this process off for a while. */
   cutOff(process: SimulatedProcess, forMs: number): void {
     this.#cutOff.set(process, process.world.now + forMs);
     process.world.note(process.name, `is cut off for ${forMs} ms`);

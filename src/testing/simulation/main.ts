@@ -1,8 +1,8 @@
 /**
  * `npm run simulate -- --seeds 1000` or `--seed 42`: runs seeds on all cores, and shows the trace of the first that fails.
  *
- * Each core has a process of its own, which asks for the next few seeds when it is through with the last. A process that
- * is silent for long has met a loop without an end: its seed has failed.
+ * Each core has its own process, which asks for the next few seeds when it is done with the last. A process that is silent for
+ * long is in an endless loop: its seed has failed.
  */
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -40,7 +40,7 @@ const { values } = parsed({
 
 if (process.send !== undefined && process.env['SIGNALBOX_SIMULATION'] === 'share') {
   process.on('message', (share) => void runShare(share));
-  // The one that hands out seeds hears of Ctrl-C as well, and ends this one; should that be killed, this one ends too.
+  // The parent gets Ctrl-C as well, and ends this process; if the parent is killed, this process ends too.
   process.on('SIGINT', () => undefined);
   process.on('disconnect', () => process.exit());
 } else if (values.help) {
@@ -68,7 +68,7 @@ function parsed<T extends Parameters<typeof parseArgs>[0]>(config: T): ReturnTyp
   }
 }
 
-/** Those that every seed runs; undefined if each runs one. */
+/** The workloads that every seed runs; undefined if each seed runs one. */
 function workloads(): readonly Workload[] | undefined {
   const named = values.workload ?? (values.tasks ? ['tasks'] : undefined);
   if (named === undefined) return undefined;
@@ -107,7 +107,7 @@ async function runSeeds(): Promise<number> {
   const failed = jobs === 1 ? await runHere(seeds) : await runBeside(seeds, jobs);
   console.log(seeds.told(failed === undefined));
   if (failed === undefined) return 0;
-  // Once more, with its trace. It may be one that never ends: then its name is all there is to tell.
+  // Runs the seed once more, with its trace, unless it never ends.
   if (!failed.what.startsWith('it never ends')) {
     console.log((await simulate(failed.seed, failed.workload)).trace.join('\n'));
   }
@@ -141,7 +141,7 @@ async function run(
   return tally;
 }
 
-/** In as many processes; the first failure ends them all. */
+/** Runs in this many processes; the first failure ends all of them. */
 function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
   const children = new Set<ReturnType<typeof fork>>();
   return new Promise((resolve) => {

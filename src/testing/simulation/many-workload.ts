@@ -1,4 +1,4 @@
-/** Many of everything: more than one transaction of a store takes. */
+/** Large numbers of everything: more than one transaction of a store can take. */
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { isExpected, type Story, User } from './user.ts';
 
@@ -31,7 +31,7 @@ export class ManyWorker extends User {
     await this.under(await many.acquire({ weight: this.random.whole(1, MANY) }));
   }
 
-  /** Many requests that wait at once, some of which give up at once. */
+  /** Many requests that wait at the same time; some give up at once. */
   async #crowd(): Promise<void> {
     this.doing = 'waits many times over';
     const lock = this.box.lock(this.pickLock());

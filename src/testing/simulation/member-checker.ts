@@ -16,7 +16,7 @@ interface Sight {
 export class MemberChecker {
   readonly #fail: (what: string) => void;
   readonly #members = new Map<string, Member>();
-  /** What the store had at each revision that changed a member. */
+  /** The members at each revision that changed one. */
   readonly #truth: { readonly version: number; readonly told: string }[] = [{ version: 0, told: '' }];
   readonly #sights: Sight[] = [];
 
@@ -44,7 +44,7 @@ export class MemberChecker {
     if (owners.length > 1) this.#fail(`the exclusive asset ${asset} is owned by ${owners.join(' and ')}`);
   }
 
-  /** A follower that begins with this view; gives the function that takes its changes. */
+  /** Registers a follower that begins with this view; returns the function that takes its changes. */
   follower(who: string, view: View<Member>): (change: ViewChange<Member>, coordinator: string | null) => void {
     let before = view.version;
     const first = { view, joined: [], left: [], changed: [], isResync: true };
@@ -55,7 +55,7 @@ export class MemberChecker {
     };
   }
 
-  /** A follower of the topology: it never hears of an older one after a newer one. */
+  /** Registers a follower of the topology, which must never get an older one after a newer one. */
   listener(who: string): (topology: Topology) => void {
     let last = 0;
     return ({ version }) => {

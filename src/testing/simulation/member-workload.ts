@@ -37,7 +37,7 @@ export class MemberWorker extends User {
       await this.pause(1000);
     } finally {
       this.doing = `leaves as ${id}`;
-      // Some never leave: then the session does it for them.
+      // Some never leave; then the end of the session removes them.
       if (this.random.chance(0.5)) await membership.leave();
       else if (this.random.chance(0.8)) await membership[Symbol.asyncDispose]();
     }

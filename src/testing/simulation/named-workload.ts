@@ -9,7 +9,7 @@ import type { Held } from './checker.ts';
 import { CHANGED } from './store-checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';
 
-/** Few, so that the same one is at work in several processes. */
+/** Few names, so that several processes use the same one. */
 const NAMES = ['ann', 'bob', 'cid'];
 const MODES: readonly LockMode[] = ['shared', 'exclusive'];
 const DETACHED_TTL_MS = 4000;
@@ -49,7 +49,7 @@ export class NamedWorker extends User {
     });
   }
 
-  /** The outer hold is released in the moment in which its holder enters again. */
+  /** Releases the outer hold at the moment when its holder enters again. */
   async #releaseAndReenter(): Promise<void> {
     const [name, holder] = [this.pickLock(), this.#pickName()];
     const outer = await this.#acquire(name, holder, 'exclusive');
@@ -134,7 +134,7 @@ export class NamedWorker extends User {
       this.checker.touches(believer);
       this.doing = `becomes a reader of ${name} twice`;
       if (hold.isValid && hold.mode === 'exclusive') {
-        // It writes no more from the moment in which it says so, and others may read before it hears that they do.
+        // It stops writing when it asks to downgrade, because others may read before it gets the answer.
         await this.#all(2, async () => void (await hold.downgrade()));
       }
       await this.pause(30);
@@ -145,7 +145,7 @@ export class NamedWorker extends User {
     }
   }
 
-  /** What it gave up on must not happen later: it goes on reading for long enough to notice. */
+  /** A given-up upgrade must not happen later, so it goes on reading long enough to notice. */
   async #giveUpBecomingWriter(): Promise<void> {
     const [name, holder] = [this.pickLock(), `${this.name}-reader`];
     const hold = await this.#acquire(name, holder, 'shared');
@@ -171,7 +171,7 @@ export class NamedWorker extends User {
 
   async #detached(): Promise<void> {
     const name = this.pickLock();
-    // Where others go by its name too, one of them may end it, and a script hears of that when it renews.
+    // Other users of the same name may end it, and a script learns of that when it renews.
     const isShared = this.random.chance(0.5);
     const holder = isShared ? this.#pickName() : `${this.name}-${this.random.whole(1, 1e9)}`;
     const lock = this.box.lock(name);
@@ -185,8 +185,8 @@ export class NamedWorker extends User {
         ? this.withTicket(lock, options, () => (sent = this.process.clock.monotonic()))
         : lock.acquireDetached(options),
     );
-    // Its time counts from when it was granted, which was after it was asked for; a wait in between is lost to it. With a
-    // ticket it counts from the last question.
+    // The time of the hold counts from the grant, so the wait before the answer is lost. With a ticket it counts from the last
+    // question.
     if (!isByTicket) sent = Math.max(sent, this.process.clock.monotonic() - DETACHED_TTL_MS / 2);
     let ttlMs = claim.ttlMs;
     let isOver = false;
@@ -224,13 +224,13 @@ export class NamedWorker extends User {
       isOver = true;
       this.checker.left(believer);
     }
-    // Some never come back: then the lease ends it.
+    // Some users never come back; then the lease ends the hold.
     if (!this.random.chance(0.7)) return;
     this.checker.endsElsewhere(claim);
     await lock.release(claim);
   }
 
-  /** Nobody else ever wants it, so nothing else can have become of it. */
+  /** No other user ever wants this lock, so nothing else can have happened to it. */
   async #ownDetached(): Promise<void> {
     const lock = this.box.lock(`own-${this.name}`);
     this.doing = `holds ${lock.name}, detached`;
@@ -243,7 +243,7 @@ export class NamedWorker extends User {
     if (released.kind !== 'released') this.fail(`${lock.resource} was released by its only holder: ${released.kind}`);
   }
 
-  /** As an administrator: takes it, or ends every hold. */
+  /** Acts as an administrator: takes the lock, or ends every hold. */
   async #forced(): Promise<void> {
     const lock = this.box.lock(this.pickLock());
     if (this.random.chance(0.5)) return;
@@ -253,7 +253,7 @@ export class NamedWorker extends User {
     await this.under(await lock.acquire({ holder: this.name, mode, strategy: 'force', reason: 'simulated' }));
   }
 
-  /** The event loop stands still in the middle of the work, sometimes for longer than the lease lasts. */
+  /** Blocks the event loop in the middle of the work, sometimes for longer than the lease. */
   async #runThroughAStall(): Promise<void> {
     const name = this.pickLock();
     this.doing = `stalls while it has ${name}`;
@@ -288,7 +288,7 @@ export class NamedWorker extends User {
     const metadata = { by: this.name };
     await this.box.lock(name).run(
       async (hold) => {
-        // It is the user's own object, and no longer what was stored.
+        // Changes the user's own object, which must not change what was stored.
         metadata.by = CHANGED;
         await this.using(hold);
         throw new Thrown('simulated: the work failed');
@@ -297,7 +297,7 @@ export class NamedWorker extends User {
     );
   }
 
-  /** Nobody else ever wants it: who does not wait gets it all the same. */
+  /** No other user ever wants this lock, so even a try without waiting gets it. */
   async #atOnce(): Promise<void> {
     const lock = this.box.lock(`free-${this.name}`);
     this.doing = `takes ${lock.name} without waiting`;
@@ -309,7 +309,7 @@ export class NamedWorker extends User {
       await hold.release();
     } catch (error) {
       if (!(error instanceof NotAcquired)) throw error;
-      // A session that ended meanwhile says nothing about the lock.
+      // If the session ended meanwhile, the refusal says nothing about the lock.
       if (error.refusal.kind !== 'timed-out') counts.tried -= 1;
       if (counts.tried >= 4 && counts.got === 0)
         this.fail(`${lock.resource} is free and was never got without waiting`);
@@ -368,7 +368,7 @@ export class NamedWorker extends User {
     return this.random.chance(0.2) ? { maxHoldMs: this.random.whole(500, 3000) } : {};
   }
 
-  /** Several at once; the first failure that is not to be expected counts. */
+  /** Runs several at once and throws the first unexpected failure. */
   async #all(times: number, each: () => Promise<void>): Promise<void> {
     const done = await Promise.allSettled(Array.from({ length: times }, each));
     for (const one of done) if (one.status === 'rejected' && !isExpected(one.reason)) throw one.reason as Error;

@@ -1,7 +1,7 @@
 /**
- * The network between one simulated process and the store: it delays, loses requests before and answers after they
- * were applied, applies late what was already given up on, and cuts watches. Requests that have left go on without
- * their sender; what comes back reaches a process only while it lives.
+ * The network between one simulated process and the store: it delays, loses requests before and answers after they were applied,
+ * applies requests late that their sender gave up, and cuts watches. A request that was sent goes on without its sender; an
+ * answer reaches a process only while it lives.
  */
 import { Failure } from '../../failure.ts';
 import type {
@@ -29,7 +29,7 @@ const ANSWER_TIMEOUT_MS = 800;
 
 const WINDOW_MS = 10_000;
 
-/** How many calls a process may make per second, over ten seconds, and what to call when it makes more. */
+/** How many calls a process may make per second, over ten seconds, and the function to call when it makes more. */
 export interface Bound {
   readonly most: number;
   readonly exceeded: (calls: number) => void;
@@ -109,7 +109,7 @@ export class Network implements Store {
     for (const watch of this.#watches) watch.end();
   }
 
-  /** A process that gets nowhere must not keep the store busy: no decision is worth a loop without an end. */
+  /** Notices a process that calls the store in a loop without progress. */
   #countCall(): void {
     const window = Math.floor(this.#world.now / WINDOW_MS);
     if (window !== this.#window) [this.#window, this.#calls] = [window, 0];
@@ -162,7 +162,7 @@ export class Network implements Store {
   }
 }
 
-/** Deliveries are delayed but stay in order; cut, it throws after what was delivered. */
+/** Delays deliveries but keeps their order; a cut watch throws after the changes that were delivered. */
 class CutWatch implements Watch {
   readonly since: Revision;
   readonly #world: World;
@@ -240,8 +240,8 @@ class CutWatch implements Watch {
 }
 
 /**
- * Everything crosses the network as text, so that a process never gets an object of another. What is received is parsed
- * once for all receivers. `isSealed`: it is frozen as well, so that a process that changes it fails at once.
+ * Passes everything as text, so that a process never gets an object of another. Parses each text once for all receivers.
+ * `isSealed` freezes the result as well, so that a process that changes it fails at once.
  */
 export class Post {
   readonly #isSealed: boolean;
@@ -274,7 +274,7 @@ export class Post {
     let value = this.#opened.get(pair.value);
     if (value === undefined) {
       value = Value.text(pair.value.text);
-      // The plain words of tasks and of the bus are no documents.
+      // Values of tasks and of the bus may be plain words instead of documents.
       if (this.#isSealed && value.text.startsWith('{')) freeze(value.json);
       this.#opened.set(pair.value, value);
     }

@@ -4,7 +4,7 @@ import type { SimulatedProcess } from './world.ts';
 export class PhaseChecker {
   readonly #note: (who: string, what: string) => void;
   readonly #fail: (what: string) => void;
-  /** A phase that begins is progress, as a grant is. */
+  /** Counts phases that began: they are progress, like grants. */
   readonly #progress: () => void;
   readonly #ran = new Set<string>();
   /** How many users are forgetting the pipeline, or do not know whether they did. */
@@ -17,7 +17,7 @@ export class PhaseChecker {
     this.#progress = progress;
   }
 
-  /** A user forgets the pipeline. If its answer got lost, the pipeline may be forgotten all the same. */
+  /** Records that a user forgets the pipeline, which may happen even if the answer gets lost. */
   async forgets(pipeline: string, forget: () => Promise<boolean>): Promise<void> {
     this.#forgetting.set(pipeline, (this.#forgetting.get(pipeline) ?? 0) + 1);
     const isForgotten = await forget();
@@ -25,12 +25,12 @@ export class PhaseChecker {
     if (isForgotten) this.mayRunAgain(pipeline);
   }
 
-  /** A person decided so, or all that is known of the pipeline is forgotten. */
+  /** Allows another run: a person decided so, or the pipeline was forgotten. */
   mayRunAgain(pipeline: string): void {
     for (const key of this.#ran) if (key.startsWith(`${pipeline} `)) this.#ran.delete(key);
   }
 
-  /** Answers what to call when the phase has ended. */
+  /** Returns the function to call when the phase has ended. */
   phaseBegins(
     pipeline: string,
     phase: string,

@@ -1,4 +1,4 @@
-/** What users do with pipelines: start, drive, stop, resume and cancel them, each of several processes. */
+/** What users do with pipelines: several processes start, drive, stop, resume and cancel them. */
 import type { PhaseFunction } from '../../runtime/pipelines/functions.ts';
 import { defineRunbook, type DefinedRunbook } from '../../runtime/pipelines/define.ts';
 import { type Story, Thrown, User } from './user.ts';
@@ -57,7 +57,7 @@ export class PipelineWorker extends User {
       waits: false,
       signal: this.soon(6000),
       standsBy,
-      // One that was started again meanwhile is not the one that was looked at.
+      // A pipeline that was started again meanwhile is not the one that this user saw.
       expected: view === undefined ? {} : { startedAt: view.startedAt },
       graceMs: 0,
       onStandBy: () => this.#maybeThrow(),
@@ -68,7 +68,7 @@ export class PipelineWorker extends User {
     this.note(`resumed ${id}: ${outcome.kind}`);
   }
 
-  /** The phases here are functions, which a standing driver does not have: it looks at every pipeline and leaves it alone. */
+  /** A standing driver does not have the functions of these phases, so it looks at every pipeline and leaves it alone. */
   async #standBy(): Promise<void> {
     this.doing = 'stands by for all';
     await this.box.pipelines.driveAll({
@@ -94,7 +94,7 @@ export class PipelineWorker extends User {
     if (this.random.chance(0.2)) await this.checker.phases.forgets(id, () => pipelines.forget(id));
   }
 
-  /** Three phases: each counts how often it runs, and nobody else may be at the same pipeline meanwhile. */
+  /** Three phases: each counts its runs, and no other process may run the same pipeline meanwhile. */
   #runbook(): DefinedRunbook {
     return defineRunbook({
       name: 'deploy',

@@ -28,14 +28,14 @@ export class RestWorker extends User {
     ];
   }
 
-  /** So that there is something to see. */
+  /** Makes something to look at. */
   async #write(): Promise<void> {
     this.doing = 'writes';
     await this.box.lock(this.pickLock()).run((hold) => this.using(hold), { waitMs: 3000, reason: 'simulated' });
     await this.box.semaphore('slots', { capacity: 2 }).run((hold) => this.using(hold), { waitMs: 1000 });
   }
 
-  /** Nobody holds longer than the rules say, whatever it asks for. */
+  /** Checks that no hold lasts longer than the rules say, whatever a user asks for. */
   async #keepRules(): Promise<void> {
     this.doing = 'sets rules';
     const maxHoldMs = this.random.whole(1000, 2000);
@@ -57,11 +57,11 @@ export class RestWorker extends User {
       onWaiting: () => this.note('waits by hand'),
     });
     if (claim.ttlMs > 3000) this.fail(`${slots.resource} was given for ${claim.ttlMs} ms`);
-    // Where it has several holds, one of which is stale, its name is not enough.
+    // If the holder has several holds, one of them stale, its name does not identify one.
     if ((await slots.release({ holder: claim.holder })).kind === 'ambiguous') await slots.release(claim);
   }
 
-  /** Reads, writes and reads again by hand. */
+  /** Reads, writes and reads again with single calls. */
   async #changeMode(): Promise<void> {
     const lock = this.box.lock('ruled-docs');
     const holder = `${this.name}-${this.random.whole(1, 1e9)}`;
@@ -111,7 +111,7 @@ export class RestWorker extends User {
     }
   }
 
-  /** Compare and swap: no count is lost, and none counts twice. */
+  /** Counts with compare and swap: no count is lost, and none counts twice. */
   async #count(): Promise<void> {
     this.doing = 'counts on the bus';
     const { bus } = this.box;
@@ -130,7 +130,7 @@ export class RestWorker extends User {
     }
   }
 
-  /** Of a counter that only grows, nobody hears a smaller number after a larger one. */
+  /** Checks that a watcher of a growing counter never gets a smaller number after a larger one. */
   async #watchTheBus(): Promise<void> {
     this.doing = 'watches the bus';
     const { bus } = this.box;

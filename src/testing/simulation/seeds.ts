@@ -1,16 +1,16 @@
-/** Which seeds are still to run, handed out a few at a time, and what came of the others. */
+/** Hands out the seeds that are left to run, a few at a time, and collects the results of the others. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { Workload } from './workloads.ts';
 
 /** How many seeds are handed out at once. */
 const SHARE = 10;
-/** Where progress is not shown in one line that changes, a run has about so many lines of it, but none for fewer than 100 seeds. */
+/** About how many lines of progress a run prints if it cannot redraw a single line; none for fewer than 100 seeds. */
 const LINES = 20;
 
 export interface Share {
   readonly from: number;
   readonly count: number;
-  /** Those that every seed runs; without them each seed runs one. */
+  /** The workloads that every seed runs; without them each seed runs one. */
   readonly workloads?: readonly Workload[];
 }
 
@@ -21,14 +21,14 @@ export interface Tally {
   faults: Record<string, number>;
 }
 
-/** What the file of `--state` has: which seed is next, and what came of those before it. */
+/** The content of the `--state` file: the next seed, and the results of those before it. */
 export interface State {
   readonly next: number;
-  /** Of all seeds that were run with this file. */
+  /** The sum over all seeds that ran with this file. */
   readonly sum?: Tally;
 }
 
-/** Undefined if there is no such file yet. Throws if it is none that `Seeds` wrote. */
+/** Reads the state; undefined if there is no such file yet. Throws if `Seeds` did not write the file. */
 export function stateIn(file: string): State | undefined {
   if (!existsSync(file)) return undefined;
   const state = JSON.parse(readFileSync(file, 'utf8')) as State;
@@ -36,19 +36,19 @@ export function stateIn(file: string): State | undefined {
   return state;
 }
 
-/** What is still to run, and what came of the rest. */
+/** The seeds left to run, and the results of the others. */
 export class Seeds {
   readonly #file: string | undefined;
   readonly #from: number;
   readonly #end: number;
   readonly #workloads: readonly Workload[] | undefined;
   readonly #sum: Tally;
-  /** Of shares before which one is still running, by their first seed. */
+  /** Results of shares that wait for an earlier share to finish, by their first seed. */
   readonly #early = new Map<number, Tally>();
   #next: number;
   #through: number;
 
-  /** `file`: where the next seed and the sum are kept, if anywhere. `sum`: of earlier seeds that are to be told of as well. */
+  /** `file` keeps the next seed and the sum, if given. `sum` is that of earlier seeds, to report as well. */
   constructor(
     from: number,
     count: number,
@@ -73,7 +73,7 @@ export class Seeds {
     return this.#workloads === undefined ? share : { ...share, workloads: this.#workloads };
   }
 
-  /** Only what has no gap before it counts: a run that is ended goes on from there, and counts no seed twice. */
+  /** Counts only shares without a gap before them, so that an interrupted run goes on from there and counts no seed twice. */
   add({ from }: Share, tally: Tally): void {
     this.#early.set(from, tally);
     const before = this.#through;
@@ -117,7 +117,7 @@ export class Seeds {
   }
 }
 
-/** All of it or nothing, also if the process is killed meanwhile. */
+/** Writes the whole file or nothing, even if the process is killed meanwhile. */
 function save(file: string, state: State): void {
   writeFileSync(`${file}.new`, `${JSON.stringify(state)}\n`);
   renameSync(`${file}.new`, file);

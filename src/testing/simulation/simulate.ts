@@ -6,7 +6,6 @@
 import { Failure } from '../../failure.ts';
 import { open } from '../../runtime/open.ts';
 import { MEMBERS } from '../../runtime/members/records.ts';
-import { forgetPhases } from '../../runtime/pipelines/inside.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
@@ -26,17 +25,17 @@ import { kindOf, runsWitnessed, type Workload } from './workloads.ts';
 
 export type { Workload } from './workloads.ts';
 
-/** What a simulated run brought. */
+/** The result of a simulated run. */
 export interface SimulationReport {
   /** Its seed. */
   readonly seed: number;
   /** The promise that was broken, if one was. */
   readonly violation: Violation | undefined;
-  /** What happened, line by line, with the virtual time. */
+  /** The trace, line by line, with the virtual time. */
   readonly trace: readonly string[];
   /** How many holds were granted. */
   readonly grants: number;
-  /** How much time passed in it. */
+  /** How much virtual time passed. */
   readonly virtualMs: number;
   /** How often each fault happened. */
   readonly faults: ReadonlyMap<string, number>;
@@ -44,22 +43,22 @@ export interface SimulationReport {
 
 const TTL_MS = 3000;
 const TROUBLE_MS = 20_000;
-/** The calm time within which every user must get on; slow networks take several such spells. */
+/** The calm time within which every user must make progress; slow networks take several such spells. */
 const CALM_MS = 60_000;
 const MOST_SPELLS = 50;
-/** By then every request has arrived that was ever sent, and every lease has ended whose owner is gone. */
+/** By then every request that was ever sent has arrived, and every lease whose owner is gone has ended. */
 const LATE_MS = 6_000;
 const ADAPTERS = fakeAdapters();
 const NEVER_MS = 10 * MOST_SPELLS * CALM_MS;
 
-/** Runs one seed, and reports what went wrong. */
+/** Runs one seed and reports the first violation. */
 export async function simulate(seed: number, workload: Workload = 'holds', isTraced = true): Promise<SimulationReport> {
   const random = new Random(seed);
   const world = new World(random, isTraced);
   const checker = new Checker(world);
   const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
   const isWitnessed = runsWitnessed(seed, workload);
-  // To verify the record takes turns of the event loop.
+  // Verifying the record takes turns of the event loop.
   world.takesTurns = isWitnessed || kindOf(workload).takesTurns === true;
   const simulation = new Simulation(world, checker, store, random, workload, isWitnessed);
   const unhandled = noticeUnhandled(checker);
@@ -97,7 +96,7 @@ class Simulation {
   readonly #locks: readonly string[];
   readonly #maintenanceMs: number;
   #count = 0;
-  /** The administrator has done its part, and left: nothing of it goes on when the processes are closed. */
+  /** The administrator is done and gone, so none of its work goes on when the processes are closed. */
   #isAdministered = false;
 
   constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload, isWitnessed: boolean) {
@@ -110,15 +109,13 @@ class Simulation {
     this.#faults = new Faults(random);
     this.#post = new Post(random.chance(0.1));
     this.#locks = random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
-    // In half of the runs the back-stop comes too late to hide that a wake-up was lost.
+    // In half of the runs the back-stop comes too late to hide a lost wake-up.
     this.#maintenanceMs = random.pick([5_000, NEVER_MS]);
   }
 
   stop(): void {
     this.#observing.abort();
     for (const { process } of this.#running) process.isDead = true;
-    // Otherwise the storage stays in use, and every promise of later seeds calls its hooks.
-    forgetPhases();
   }
 
   async run(): Promise<void> {
@@ -153,14 +150,14 @@ class Simulation {
     const last = await this.#openAt(new SimulatedProcess(this.#world, 'last', 1));
     await this.#clearedUp();
     void last.box.maintain();
-    // On a slow network it takes several spells for many resources, one after the other.
+    // On a slow network, many resources take several spells, one after the other.
     await this.#clearedUp(MOST_SPELLS);
     if (this.#workload === 'tasks') await this.#doTheRest(last.box);
     if (this.#isWitnessed) await this.#verify(last.box);
     this.#checker.atTheEnd();
   }
 
-  /** What is left of the chains after all that was sealed, trimmed and dropped. */
+  /** Verifies what is left of the chains after all the sealing, trimming and dropping. */
   #verify(box: Signalbox): Promise<void> {
     return this.#patiently(async () => {
       const { finding } = await box.witness.verify();
@@ -169,11 +166,11 @@ class Simulation {
     });
   }
 
-  /** Whatever can be done by now is done: what is left then was lost. */
+  /** Does every task that can be done; a task that is left after that was lost. */
   #doTheRest(box: Signalbox): Promise<void> {
     return this.#patiently(async () => {
       try {
-        // One whose claim came too late to be of use goes back when its lease ends.
+        // A task whose claim came too late to be used is free again when the lease ends.
         await (await box.tasks.claimNext({ capabilities: ['gpu', 'rust'], waitMs: 5 * TTL_MS })).complete();
         return false;
       } catch (error) {
@@ -183,7 +180,7 @@ class Simulation {
     });
   }
 
-  /** Repeats it until it is through. On a slow network that takes its time, and some attempts fail. */
+  /** Repeats it until it succeeds. On a slow network that takes long, and some attempts fail. */
   async #patiently(attempt: () => Promise<boolean>): Promise<void> {
     let isThrough = false;
     const failed = (error: unknown): boolean => {
@@ -196,7 +193,7 @@ class Simulation {
     for (let spell = 0; spell < MOST_SPELLS && !isThrough; spell++) await this.#for(CALM_MS, () => isThrough);
   }
 
-  /** Two spells that end alike brought nobody further. A pipeline may go on for a whole spell without a grant. */
+  /** Reports no progress if two spells end alike. A pipeline may go on for a whole spell without a grant. */
   #progress(unfinished: readonly User[]): string {
     return [
       this.#isAdministered,
@@ -209,7 +206,7 @@ class Simulation {
     return this.#workers.filter(isUnfinished);
   }
 
-  /** What the dead left behind ends with their leases; requests that are late arrive. */
+  /** Waits until the leases of crashed processes end and late requests arrive. */
   async #clearedUp(spells = 1): Promise<void> {
     const { store } = this.#checker;
     await this.#for(LATE_MS);
@@ -220,7 +217,7 @@ class Simulation {
     }
   }
 
-  /** Ends early once `isOver`: all that would still happen is that sessions renew their leases. */
+  /** Ends early once `isOver`: after that, sessions would only renew their leases. */
   #for(spellMs: number, isOver?: () => boolean): Promise<void> {
     return this.#until(this.#world.now + spellMs, isOver);
   }
@@ -276,7 +273,7 @@ class Simulation {
       exceeded: (calls) => this.#spins(process, calls),
     });
     let serial = 0;
-    // Straight to the store for the first look: a process that cannot reach it does not start.
+    // The first look goes straight to the store, because a process that cannot reach it does not start.
     const box = await open(withHealthOf(network, this.#store), {
       clock: process.clock,
       sessionTtlMs: TTL_MS,
@@ -284,7 +281,7 @@ class Simulation {
       maintenanceMs: this.#maintenanceMs,
       newId: () => `${process.name}s${++serial}`,
       about: { process: process.name },
-      // Loading the real ones would take real time, and the order of events would no longer be decided by the seed alone.
+      // Loading the real ones would take real time, and the seed would no longer decide the order of events alone.
       adapters: ADAPTERS,
     });
     const running = { process, network, box };
@@ -301,7 +298,7 @@ class Simulation {
     }
   }
 
-  /** Nobody waits for a person any more: what was left behind may be taken. */
+  /** Lets users take stale holds, so that nobody waits for a person. */
   async #administer(): Promise<void> {
     const { box } = await this.#openAt(new SimulatedProcess(this.#world, 'admin', 1));
     for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim', maxHoldMs: null });
@@ -309,7 +306,7 @@ class Simulation {
     this.#isAdministered = true;
   }
 
-  /** What users believe is compared every second, also while they wait. */
+  /** Compares what users believe every second, also while they wait. */
   #lookAround(): void {
     this.#world.schedule(1000, () => {
       try {
@@ -325,7 +322,7 @@ class Simulation {
     return this.#faults.counts;
   }
 
-  /** Something happens to some process every now and then. */
+  /** Lets something happen to some process every now and then. */
   #trouble(): void {
     const random = this.#random;
     this.#world.schedule(random.next() * random.pick([200, 1000, 4000]), () => {
@@ -370,7 +367,7 @@ class Simulation {
         if (this.#count < 8) void this.#start();
         return;
       default:
-        // Its users meet `closed` from now on.
+        // Its users get `closed` from now on.
         if (this.#count >= 8 || !random.chance(0.3)) return;
         this.#faults.count('close');
         this.#world.note(process.name, 'closes');

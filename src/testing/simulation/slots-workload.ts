@@ -1,4 +1,4 @@
-/** What users do with semaphores: every weight and capacity, also those that cannot be, and changes of the capacity. */
+/** What users do with semaphores: every weight and capacity, also impossible ones, and changes of the capacity. */
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { SemaphoreHold } from '../../runtime/holds/public-hold.ts';
 import type { Semaphore } from '../../runtime/holds/semaphore.ts';
@@ -72,7 +72,7 @@ export class SlotsWorker extends User {
     await this.#pool(undefined).resize(capacity);
   }
 
-  /** To a capacity that nobody else ever asks for: it takes effect once. */
+  /** Resizes to a capacity that no other user asks for: it takes effect once. */
   async #resizeOnce(): Promise<void> {
     const capacity = this.checker.nextCapacity();
     this.doing = `resizes once to ${capacity}`;
@@ -82,7 +82,7 @@ export class SlotsWorker extends User {
     await sized.resize(capacity);
   }
 
-  /** Asks for what cannot be, or for what others would not agree to. */
+  /** Asks for something impossible, or for a capacity that differs from the others'. */
   async #mistaken(): Promise<void> {
     this.doing = 'asks for what cannot be';
     const weight = this.random.pick([0, -1, 1.5, 100, 1, 8]);
@@ -120,7 +120,7 @@ export class SlotsWorker extends User {
     await this.under(await pool.acquire({ holder: this.name, strategy: 'force', reason }));
   }
 
-  /** Of a semaphore of its own: a user that dies in the middle leaves it drained, and the next one undoes that. */
+  /** Drains a separate semaphore: a user that dies in the middle leaves it drained, and the next user undoes that. */
   async #drain(): Promise<void> {
     const drained = this.box.semaphore('drained', { capacity: 2 });
     this.doing = 'drains a semaphore';

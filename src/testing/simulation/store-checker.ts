@@ -21,7 +21,7 @@ import {
 import type { Changes } from '../../store/index.ts';
 import type { World } from './world.ts';
 
-/** What users make of metadata after they passed it on: it must not get into the store. */
+/** The text to which users change metadata after they passed it on; it must not get into the store. */
 export const CHANGED = 'changed by its user';
 
 export type Grant = LockGrant & Partial<SemaphoreGrant>;
@@ -39,10 +39,10 @@ interface Ticket {
   readonly arrival: number;
 }
 
-/** The side of the users, which knows what they asked for. */
+/** The checker of users, which knows what they asked for. */
 interface Users {
   fail(what: string): never;
-  /** A stored hold was changed: only as its holder asked. */
+  /** Called when a stored hold was changed, which only its holder may ask for. */
   changed(resource: string, before: Grant | undefined, after: Grant): void;
   /** An administrator took this hold. */
   taken(id: string): void;
@@ -83,8 +83,8 @@ export class StoreChecker {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
         for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
-        // One write may grant and resize, in any order. A capacity that the same write named and then changed is only told as the
-        // one from which it was changed.
+        // One write may grant and resize, in any order. A capacity that one write both set and changed appears only as the `from`
+        // of that change.
         const resized = events.flatMap(({ type, capacity, from }) =>
           type === 'semaphore:resized' ? [Number(capacity), Number(from)] : [],
         );
@@ -108,7 +108,7 @@ export class StoreChecker {
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
 
-  /** `largest`: the largest capacity that it was given on the way. */
+  /** `largest` is the largest capacity that it had on the way. */
   #checkRecord(
     resource: string,
     record: StoredRecord | undefined,
@@ -139,7 +139,7 @@ export class StoreChecker {
     if (drained !== undefined && drained.revision === before?.drained?.revision && past !== undefined)
       this.#users.fail(`${past.holder} got slots of ${resource}, which was drained`);
     const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
-    // Shrunk below what is in use, it waits until enough of them have left; then nobody gets in meanwhile.
+    // A semaphore that shrank below the slots in use grants nothing until enough holders have released.
     const usedBefore = before?.holds.reduce((sum, { weight = 0 }) => sum + weight, 0) ?? 0;
     const capacity = Math.max(record.capacity ?? used, before?.capacity ?? 0, largest);
     if (used > capacity && used > usedBefore)
@@ -166,14 +166,14 @@ export class StoreChecker {
     );
   }
 
-  /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
+  /** Finds the holds that the administrator took from this holder, which the new record no longer has. */
   #wasTaken(resource: string, holder: string): void {
     for (const hold of this.#records.get(resource)?.holds ?? []) {
       if (hold.holder === holder) this.#users.taken(hold.id);
     }
   }
 
-  /** A granted request has waited longest of its priority, and no request of a higher priority keeps waiting. */
+  /** Checks that a granted request waited longest of its priority, and that no request of a higher priority keeps waiting. */
   #checkOrder(resource: string, granted: readonly string[], leaving: ReadonlySet<string>): void {
     const queue = this.#queue(resource);
     for (const id of granted) {
@@ -206,7 +206,7 @@ export class StoreChecker {
     return isLeft && onStale === 'reclaim' && isWaiting === isWaitedFor ? this.#writesOf.get(resource) : undefined;
   }
 
-  /** Whether the store still has it as held. */
+  /** Whether the store still has this hold. */
   isStored({ resource, token }: { readonly resource: string; readonly token: number }): boolean {
     return this.#records.get(resource)?.holds.some((hold) => hold.token === token) ?? false;
   }
@@ -225,7 +225,7 @@ export class StoreChecker {
     return queue;
   }
 
-  /** What is stored, for people. */
+  /** Describes the stored state for people. */
   describe(): readonly string[] {
     const resources = new Set([...this.#records.keys(), ...this.#tickets.keys()]);
     return [...resources].map((resource) => this.#told(resource));
@@ -246,7 +246,7 @@ export class StoreChecker {
     return true;
   }
 
-  /** After all is over nothing may be held and no request may wait. */
+  /** Checks at the end that nothing is held and no request waits. */
   atTheEnd(): void {
     for (const [resource, { holds }] of this.#records) {
       if (holds.length > 0)

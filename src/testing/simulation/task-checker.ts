@@ -1,4 +1,4 @@
-/** Checks on every write what must never happen to a task, as an observer that no fault affects. */
+/** Checks every write of a task, as an observer that no fault affects. */
 import { statusOf, type Task, unpublished } from '../../core/index.ts';
 import { partOf, taskResource } from '../../runtime/tasks/keys.ts';
 import { withPart } from '../../runtime/tasks/reading.ts';
@@ -6,7 +6,7 @@ import type { Changes } from '../../store/index.ts';
 
 export class TaskChecker {
   readonly #tasks = new Map<string, Task>();
-  /** The claims that completed a task, as the store had it. */
+  /** The claims that completed a task, according to the store. */
   readonly #completed = new Set<string>();
   readonly #note: (what: string) => void;
   readonly #fail: (what: string) => void;
@@ -64,13 +64,13 @@ export class TaskChecker {
     }
     if (before.owner !== undefined || after.owner === undefined) return;
     if (is !== 'failed') return this.#claimed(before, after, revision);
-    // Nobody has claimed it: it failed because of the workers that it lost.
+    // No worker has claimed it: it failed because it lost too many workers.
     const { lossLimit } = after.data?.terms ?? { lossLimit: 0 };
     if (losses < lossLimit) this.#fail(`${resource} failed after ${losses} of ${lossLimit} losses`);
     if (after.owner.lease !== null) this.#fail(`${resource} failed, but its owner is on a lease`);
   }
 
-  /** Forgotten: all its keys at once, and only if no worker had it. */
+  /** Checks a forgotten task: all its keys go at once, and only if no worker had it. */
   #gone(before: Task, after: Task): void {
     const resource = taskResource(after.id);
     if (statusOf(before) === 'running') {
@@ -102,14 +102,14 @@ export class TaskChecker {
     }
   }
 
-  /** Its worker got the answer that it is complete. */
+  /** Records that a worker was answered that its task is complete. */
   completed(id: string, token: number): void {
     if (!this.#completed.has(`${id} #${token}`)) {
       this.#fail(`the worker of ${taskResource(id)} heard that #${token} has completed it, which it never did`);
     }
   }
 
-  /** After a worker with every capability has done all tasks that could be done. */
+  /** Checks the rest after a worker with every capability has done all tasks that it could. */
   atTheEnd(): void {
     for (const task of this.#tasks.values()) {
       const status = statusOf(task);

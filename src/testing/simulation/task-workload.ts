@@ -3,7 +3,7 @@ import type { TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { Held } from './checker.ts';
 import { type Story, Thrown, User } from './user.ts';
 
-/** Ids are few, so that many want the same; what depends on what goes from higher numbers to lower ones. */
+/** Few ids, so that many users want the same; a task depends only on tasks with lower numbers. */
 const IDS = 12;
 const CAPABILITIES = ['gpu', 'rust'];
 
@@ -83,7 +83,7 @@ export class TaskWorker extends User {
     const claim = await tasks.claimNextDetached({ holder, capabilities: CAPABILITIES, ttlMs: 4000, waitMs: 1000 });
     await this.pause(1500);
     if (this.random.chance(0.5)) await tasks.renew(claim.id, { token: claim.token });
-    // Some never come back: then the lease ends it.
+    // Some users never come back; then the lease ends the claim.
     if (this.random.chance(0.3)) await tasks.release(claim.id, { token: claim.token });
     else if (this.random.chance(0.3)) await tasks.fail(claim.id, { token: claim.token }, 'simulated', { retry: true });
     else if (this.random.chance(0.5)) await tasks.complete(claim.id, { token: claim.token, holder });
@@ -117,7 +117,7 @@ export class TaskWorker extends User {
     await Promise.all([tasks.retention(), tasks.list(), page, tasks.show(id), tasks.status(id), tasks.ownerOf(id)]);
   }
 
-  /** As a script does that knows its claim by name alone. */
+  /** Acts like a script that knows its claim only by name. */
   async #byName(): Promise<void> {
     const id = this.#pickId();
     this.doing = `claims ${id}, detached`;
@@ -131,7 +131,7 @@ export class TaskWorker extends User {
     else await tasks.release(id, { holder, token: claim.token });
   }
 
-  /** A handler that fails is its own trouble. */
+  /** A failing handler must affect nothing else. */
   async #subscribe(): Promise<void> {
     this.doing = 'subscribes to tasks';
     const subscription = await this.box.tasks.subscribe(
@@ -176,7 +176,7 @@ export class TaskWorker extends User {
   }
 }
 
-/** As the checker looks at holds: the id of a claim is its own, not that of its task. */
+/** The form that the checker needs: the id of a claim is its own, not that of its task. */
 function believed(claim: TaskClaim): Held {
   return {
     id: `${claim.id} #${claim.token}`,

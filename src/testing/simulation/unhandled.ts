@@ -1,8 +1,11 @@
-/** Notices what a simulated process throws and nobody catches. */
+/** Catches errors that a simulated process throws and does not catch. */
 import { type Checker, Violation } from './checker.ts';
 import { Thrown } from './user.ts';
 
-/** A rejection that nobody handles would end a real process; so does what is thrown out of a callback, unless on purpose. */
+/**
+ * An unhandled rejection would end a real process, and so would an error thrown out of a callback, unless the simulation threw it
+ * on purpose.
+ */
 export function noticeUnhandled(checker: Checker): { stop(): void } {
   const notice = (error: unknown): void => {
     if (error instanceof Thrown || error instanceof Violation) return;

@@ -1,4 +1,4 @@
-/** One user in one simulated process: it does one story after another, and knows what to expect of their failures. */
+/** One user in one simulated process: it runs one story after another, and knows which failures to expect. */
 import type { Collected, TicketClaim } from '../../runtime/holds/tickets.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { setMaxListeners } from 'node:events';
@@ -12,7 +12,7 @@ import type { SimulatedProcess, World } from './world.ts';
 
 export type Story = () => Promise<void>;
 
-/** What a user works with. */
+/** The surroundings of a user. */
 export interface Place {
   readonly name: string;
   readonly process: SimulatedProcess;
@@ -27,8 +27,8 @@ export interface Place {
 export class Thrown extends Error {}
 
 /**
- * The number of stories that a user begins once nothing goes wrong any more. They show that everything is still usable;
- * more of them would cost two thirds of a run and meet no fault.
+ * How many stories a user begins once the faults have stopped. They show that everything is still usable; more would cost two
+ * thirds of a run and meet no fault.
  */
 const ROUNDS_IN_CALM = 2;
 
@@ -40,7 +40,7 @@ export abstract class User {
   protected readonly checker: Checker;
   protected readonly random: Random;
   protected readonly locks: readonly string[];
-  /** Once it has finished its rounds. */
+  /** Resolves once it has finished its rounds. */
   isDone = false;
   doing = 'begins';
 
@@ -54,7 +54,7 @@ export abstract class User {
     this.locks = locks;
   }
 
-  /** One that is listed twice is done twice as often. */
+  /** A story that is listed twice runs twice as often. */
   protected abstract stories(): readonly Story[];
 
   async work(rounds: number): Promise<void> {
@@ -74,7 +74,7 @@ export abstract class User {
     this.doing = 'done';
   }
 
-  /** Uses what it was given for a while, and releases it. */
+  /** Uses a hold for a while, and releases it. */
   protected async under(hold: Hold, longest = 50): Promise<void> {
     const believer = this.checker.granted(hold, this.process);
     try {
@@ -92,7 +92,7 @@ export abstract class User {
     }
   }
 
-  /** Uses it without releasing it. */
+  /** Uses a hold without releasing it. */
   protected async using(hold: Held, longest = 50): Promise<void> {
     const believer = this.checker.granted(hold, this.process);
     this.doing = `uses ${hold.resource} #${hold.token}`;
@@ -110,7 +110,7 @@ export abstract class User {
     else await hold.release();
   }
 
-  /** Asks in the name of a holder, so that the checker knows whether what happens to that holder was asked for. */
+  /** Asks under a holder's name, so that the checker knows what this holder asked for. */
   protected async asking<T>(
     resource: string,
     holder: string,
@@ -125,7 +125,7 @@ export abstract class User {
     }
   }
 
-  /** Asks, goes away, and comes back with the ticket; after `waitMs` it gives up. `asks` is called before every question. */
+  /** Asks, goes away, and comes back with the ticket; gives up after `waitMs`. Calls `asks` before every question. */
   protected async withTicket<H>(
     of: {
       readonly resource: string;
@@ -155,7 +155,7 @@ export abstract class User {
     return answer.hold;
   }
 
-  /** Nobody is there to decide on what the dead leave behind, so that must not be left to a person. */
+  /** No person is there to decide about stale holds, so locks must not wait for one. */
   protected async mayBeReclaimed(lock: Lock): Promise<void> {
     for (;;) {
       this.doing = `configures ${lock.name} to be reclaimed`;
@@ -197,7 +197,7 @@ export abstract class User {
   }
 }
 
-/** Refusals and a store that cannot be reached are to be expected here; anything else is a bug. */
+/** Whether a failure is expected: a refusal, or an unreachable store. Anything else is a bug. */
 export function isExpected(error: unknown): boolean {
   if (error instanceof Violation || error instanceof Thrown) return true;
   if (error instanceof DOMException && error.name === 'AbortError') return true;

@@ -1,6 +1,6 @@
 /**
- * Checks the witness at every revision of the store: whatever changes a resource has its entry in the same revision, each entry
- * follows the one before it, and no entry comes without its change.
+ * Checks the witness at every revision of the store: every change of a resource has its entry in the same revision, each entry
+ * follows the previous one, and no entry comes without its change.
  */
 import { entryHash, entryProblem, NO_ENTRY, type WitnessEntry } from '../../core/witness/index.ts';
 import { sha256 } from '../../host/index.ts';
@@ -48,7 +48,7 @@ export class WitnessChecker {
       if (isRecord && !changed.has(resource)) this.#fail(`the witness has an entry without a write of ${resource}`);
     }
     for (const pair of puts) this.#named(pair);
-    // A chain that was trimmed whole, and whose resource is gone, is dropped with its end.
+    // If a whole chain was trimmed and its resource is gone, maintenance drops the chain with its end.
     for (const change of changes)
       if (change.kind === 'delete' && change.key.startsWith(HEADS))
         this.#ends.delete(resourceOfChain(change.key, HEADS));
@@ -69,7 +69,7 @@ export class WitnessChecker {
     return resource;
   }
 
-  /** What is said of the end of a chain must be so. */
+  /** Checks that the key of a chain's end names its last entry. */
   #named(pair: KeyValue): void {
     const { key } = pair;
     const document = pair.value.json as { readonly head?: End } | End;
@@ -84,9 +84,9 @@ export class WitnessChecker {
   }
 }
 
-/** Before any process looks. */
+/** Switches the witness on before any process looks. */
 export async function switchWitnessOn(store: Store): Promise<void> {
-  // Loaded when it is needed, which would take real time.
+  // Loaded now, because loading it later would take real time.
   await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/upkeep.ts')]);
   await store.transaction(always([{ do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) }]));
 }

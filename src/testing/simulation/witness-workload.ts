@@ -1,4 +1,4 @@
-/** Users of a store whose witness is on: they change things, enter something of their own, and read the record meanwhile. */
+/** Users of a store whose witness is on: they change things, add their own entries, and read the record meanwhile. */
 import { Verifier } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { sha256 } from '../../host/index.ts';
@@ -20,7 +20,7 @@ export class WitnessWorker extends User {
     await this.box.tasks.publish(`${this.name}-${this.random.whole(1, 1e9)}`, { by: this.name });
   }
 
-  /** Enters something of its own, and reads the record while others write it. */
+  /** Adds an entry of its own, and reads the record while others write it. */
   async #witness(): Promise<void> {
     this.doing = 'looks at the witness';
     const { witness } = this.box;
@@ -28,7 +28,7 @@ export class WitnessWorker extends User {
     const watched = (async () => {
       for await (const { seq } of watch) this.note(`heard of entry ${seq}`);
     })();
-    // Awaited below; what goes wrong before must not leave it alone.
+    // Awaited below; an earlier error must not leave it unhandled.
     watched.catch(() => undefined);
     if (!(await witness.isOn())) this.fail('the witness is off');
     const own = {
@@ -39,7 +39,7 @@ export class WitnessWorker extends User {
       payload: { by: this.name },
     };
     const { resource, seq } = await witness.record({ ...own, sensitive: this.random.chance(0.5) });
-    // On a slow network one look takes most of a spell, and the next one must not seem to be the same.
+    // On a slow network one look takes most of a spell, so the next one has to differ, or it would seem stuck.
     this.doing = `looks at the witness, at entry ${seq}`;
     for await (const entry of witness.entries({ resource, since: 0 })) if (entry.seq > seq) break;
     await this.#readWhole(resource, seq);
@@ -49,7 +49,7 @@ export class WitnessWorker extends User {
     await witness.warnings();
   }
 
-  /** Others write, seal and trim meanwhile, and nothing may seem wrong for that. */
+  /** Verifies while others write, seal and trim, which must not look like damage. */
   async #readWhole(resource: string, seq: number): Promise<void> {
     const { witness } = this.box;
     const { finding } = await witness.verify({ onProgress: () => undefined });

@@ -126,7 +126,7 @@ export class Worker extends User {
       await this.pause(1500);
       if ((await lock.renew(hold)).kind !== 'refreshed') return;
     }
-    // Some never come back: then the lease ends it.
+    // Some users never come back; then the lease ends the hold.
     if (this.random.chance(0.7)) await lock.release(hold);
   }
 

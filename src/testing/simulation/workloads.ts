@@ -1,4 +1,4 @@
-/** What the users of a simulated run do, by name. */
+/** The workloads of simulated users, by name. */
 import { AnswersWorker } from './answers-workload.ts';
 import { ManyWorker } from './many-workload.ts';
 import { MemberWorker } from './member-workload.ts';
@@ -13,15 +13,15 @@ import { Worker } from './workload.ts';
 
 interface Kind {
   readonly user: new (place: Place) => User;
-  /** How many stories each user does, at least and at most. */
+  /** How many stories each user runs, at least and at most. */
   readonly rounds: readonly [number, number];
-  /** More calls of the store than this per process and virtual second, for ten seconds, and the process spins. */
+  /** A process that makes more calls to the store than this per virtual second, for ten seconds, is considered to spin. */
   readonly callsPerSecond: number;
-  /** How many of a hundred seeds run it when no workload is named: more where more can go wrong, few where one takes long. */
+  /** How many of a hundred seeds run it when no workload is named: more if more can go wrong, few if one seed takes long. */
   readonly share: number;
-  /** Its users call what waits for turns of the event loop. */
+  /** Set if its users call code that waits for turns of the event loop. */
   readonly takesTurns?: boolean;
-  /** The witness is on for every seed, as all processes find out by themselves. */
+  /** Set if the witness is on for every seed; the processes find that out by themselves. */
   readonly isWitnessed?: boolean;
 }
 
@@ -49,16 +49,16 @@ export function kindOf(workload: Workload): Kind {
 }
 
 /**
- * Every workload runs with the witness for one seed in seven, which takes no number from those that the seed decides; only
- * `many` does not, because one seed would take minutes.
+ * One seed in seven of every workload runs with the witness; this choice draws no random number, so that it changes nothing else.
+ * Only `many` never does, because one seed would take minutes.
  */
 export function runsWitnessed(seed: number, workload: Workload): boolean {
   return kindOf(workload).isWitnessed === true || (seed % 7 === 4 && workload !== 'many');
 }
 
-/** Which workload a seed runs when none is named. Of a hundred seeds in a row each workload runs its share. */
+/** Chooses the workload of a seed when none is named. In a hundred seeds in a row each workload gets its share. */
 export function workloadOf(seed: number): Workload {
-  // Scattered, so that a few seeds already run several of them.
+  // Scattered, so that even a few seeds run several workloads.
   let place = (seed * SCATTER) % ALL_SHARES;
   for (const workload of Object.keys(WORKLOADS) as Workload[]) {
     place -= WORKLOADS[workload].share;
@@ -68,5 +68,5 @@ export function workloadOf(seed: number): Workload {
 }
 
 const ALL_SHARES = 100;
-/** Has no factor in common with it. */
+/** Has no factor in common with `ALL_SHARES`. */
 const SCATTER = 37;

@@ -1,13 +1,13 @@
 /**
- * The world of a simulation: one queue of things that will happen, in virtual time. Between two of them everything
- * that was set in motion runs until it waits; so the order of events is decided by the seed alone.
+ * The world of a simulation: one queue of future happenings in virtual time. Between two of them, all code runs until it waits,
+ * so the seed alone decides the order of events.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import type { Random } from './random.ts';
 
-/** How often a happening gives the ticks of Node their turn; those of the production code come in chains of two at most. */
+/** How many of Node's ticks run per happening; the production code chains at most two. */
 const HOPS = 2;
-/** The number of happenings after which the event loop itself gets a turn: signals, and whatever else waits for it. */
+/** The number of happenings after which the event loop itself gets a turn, for signals and the like. */
 const HAPPENINGS_PER_TURN = 128;
 
 interface Happening {
@@ -20,9 +20,9 @@ interface Happening {
 
 export class World {
   readonly random: Random;
-  /** Whether what happens is written down, for people: it costs as much as a tenth of the run. */
+  /** Whether to write a trace for people, which costs up to a tenth of the run. */
   readonly isTraced: boolean;
-  /** Set for users of the production code that waits for turns of the event loop, as guards do when they read. */
+  /** Set if the users call code that waits for turns of the event loop, as guards do when they read. */
   takesTurns = false;
   /** From here on no fault happens. */
   isCalm = false;
@@ -50,7 +50,7 @@ export class World {
     this.#trace.push(`${this.#now.toFixed(1).padStart(10)}  ${who.padEnd(6)} ${what}`);
   }
 
-  /** What belongs to a process happens to it only while it lives, and waits while it is paused. */
+  /** Schedules a happening. One that belongs to a process happens only while that process lives, and waits while it is paused. */
   schedule(delayMs: number, call: () => void, owner?: SimulatedProcess): Timer {
     const happening: Happening = {
       at: this.#now + Math.max(0, delayMs),
@@ -63,7 +63,7 @@ export class World {
     return { cancel: () => void (happening.cancelled = true) };
   }
 
-  /** Back into the queue, for now. */
+  /** Puts a happening back into the queue. */
   put(happening: Happening): void {
     happening.at = this.#now;
     happening.order = this.#order++;
@@ -74,7 +74,7 @@ export class World {
     return new Promise((resolve) => this.schedule(delayMs, resolve, owner));
   }
 
-  /** A clock that the store itself goes by. */
+  /** The clock that the store itself uses. */
   clock(): Clock {
     return {
       now: () => this.#now,
@@ -84,8 +84,8 @@ export class World {
   }
 
   /**
-   * Runs until nothing is left to happen before `until`, or until it `isOver`. Rejects with what `check` throws: that
-   * is called after every happening.
+   * Runs until nothing is left to happen before `until`, or until `isOver`. Calls `check` after every happening, and rejects with
+   * what it throws.
    */
   run(until: number, check: () => void, isOver: () => boolean = () => false): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -110,7 +110,7 @@ export class World {
     });
   }
 
-  /** The next happening that comes to anyone. */
+  /** The next happening that takes effect. */
   #take(until: number): Happening | undefined {
     for (;;) {
       const next = this.#happenings[0];
@@ -123,9 +123,8 @@ export class World {
   }
 
   /**
-   * Answers what calls `then` when everything that was set in motion has run until it waits. Promises run to the end
-   * of their queue before the next tick; a turn of the event loop for every happening would cost more than most
-   * happenings do.
+   * Returns a function that calls `then` when all code has run until it waits. Promises run to the end of their queue before the
+   * next tick; a turn of the event loop for every happening would cost more than most happenings do.
    */
   #settling(then: () => void): () => void {
     let hops = then;
@@ -151,13 +150,13 @@ export class World {
   }
 }
 
-/** Something that crashes, stands still, and has clocks of its own. */
+/** A simulated process, which can crash or stand still and has its own clocks. */
 export class SimulatedProcess {
   readonly name: string;
   readonly world: World;
   isDead = false;
   isPaused = false;
-  /** How much faster than the store's its clock runs; within what a real one may drift. */
+  /** How much faster than the store's its clock runs, within the drift of a real one. */
   readonly #rate: number;
   #wallOffset = 0;
   #held: Happening[] = [];
@@ -192,7 +191,7 @@ export class SimulatedProcess {
     this.world.note(this.name, `wall clock jumps by ${ms} ms`);
   }
 
-  /** Comes when the process goes on, unless it is cancelled until then. */
+  /** Happens when the process goes on, unless it is cancelled before. */
   hold(happening: Happening): void {
     this.#held.push(happening);
   }
@@ -201,7 +200,7 @@ export class SimulatedProcess {
     if (this.isDead) return;
     this.isPaused = false;
     this.world.note(this.name, 'goes on');
-    // All that came meanwhile is there at once, in the order in which it came: as after SIGCONT.
+    // Everything that arrived meanwhile happens at once, in the order of arrival, as after SIGCONT.
     const held = this.#held;
     this.#held = [];
     for (const happening of held) this.world.put(happening);
@@ -210,7 +209,10 @@ export class SimulatedProcess {
 
 const SETTLED = Promise.resolve();
 
-/** Answers what calls `then` in a tick after the promises that are settled by now. `queueMicrotask` costs several times as much. */
+/**
+ * Returns a function that calls `then` in a tick, after the promises that are settled by now. `queueMicrotask` costs several
+ * times as much.
+ */
 function afterTick(then: () => void): () => void {
   const tick = (): void => process.nextTick(then);
   return () => void SETTLED.then(tick);

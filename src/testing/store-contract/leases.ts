@@ -212,7 +212,7 @@ export const leasePromises: readonly StorePromise[] = [
   promise('keys of many leases come and go, and each lease takes its own with it', async ({ store }) => {
     const ids = await Promise.all(Array.from({ length: 8 }, async () => (await store.grantLease(LONG_MS)).id));
     for (let i = 0; i < 300; i++) {
-      // Keys change leases, lose them and are deleted, in no order that an index could get right by luck.
+      // Keys change leases, lose them and are deleted in an order that a wrong index could not get right by luck.
       const key = (step: number): string => `k/${(i * step) % 37}`;
       const gone = new Set([key(11), key(23)]);
       gone.delete(key(5));

@@ -3,7 +3,7 @@ import { prefixed } from '../../store/contract.ts';
 import { apply, keys, list, put, read, remove } from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
 
-/** In the order of their UTF-8 bytes. By UTF-16, the last three would come right after the character before U+E000. */
+/** Sorted by their UTF-8 bytes. Sorted by UTF-16, the last three would come right after the character before U+E000. */
 const IN_ORDER = [
   'A',
   'B',

@@ -1,4 +1,4 @@
-/** The steps that promises are written with. */
+/** The steps from which promises are written. */
 import assert from 'node:assert/strict';
 import { Failure, type FailureCode } from '../../failure.ts';
 import type {
@@ -52,7 +52,7 @@ export function isMissing(key: string): Compare {
   return { key, target: 'version', is: '=', than: 0 };
 }
 
-/** Applies these operations, whatever the state of the store. */
+/** Applies these operations unconditionally. */
 export function apply(store: Store, ...operations: readonly Operation[]): Promise<TransactionResult> {
   return store.transaction({ compare: [], success: operations, failure: [] });
 }
@@ -66,7 +66,7 @@ export function choose(
   return store.transaction({ compare, success, failure });
 }
 
-/** Whether all of this holds now. */
+/** Whether all these comparisons hold now. */
 export async function holds(store: Store, ...compare: readonly Compare[]): Promise<boolean> {
   return (await choose(store, compare, [])).succeeded;
 }
@@ -110,7 +110,7 @@ export function told(change: Change): string {
   return change.kind === 'put' ? `put ${change.pair.key}=${change.pair.value.text}` : `delete ${change.key}`;
 }
 
-/** A watch with a deadline for each read: a change that does not come in time is a failure, not a hang. */
+/** A watch with a deadline for each read, so that a missing change fails the test instead of hanging it. */
 export class Reader {
   readonly watch: Watch;
   readonly #iterator: AsyncIterator<Changes>;
@@ -140,20 +140,20 @@ export class Reader {
     return step.value;
   }
 
-  /** The next `count` changes, one line each; those of one revision must not be torn apart. */
+  /** The next `count` changes, one line each; the changes of one revision must come together. */
   async tell(count: number): Promise<string[]> {
     const lines: string[] = [];
     while (lines.length < count) lines.push(...(await this.next()).changes.map(told));
     return lines;
   }
 
-  /** That it is over, without an error. */
+  /** Asserts that the watch ends without an error. */
   async end(): Promise<void> {
     const step = await soon(this.#subject, this.#iterator.next(), 'the watch did not end');
     assert.equal(step.done, true, 'something was delivered where the watch was expected to end');
   }
 
-  /** What goes wrong when it is read on, if something does; undefined once something is delivered. */
+  /** The error of the next reads; undefined once something is delivered. */
   async failure(): Promise<Failure | undefined> {
     try {
       await this.next();
@@ -169,17 +169,17 @@ export class Reader {
   }
 }
 
-/** Far more than any store needs, and asked for only when something is wrong or a lease is to end. */
+/** Far more than any store needs; used up only when something is wrong or a lease has to end. */
 const PATIENCE_MS = 20_000;
 
-/** Waits while time passes, but not for ever. */
+/** Waits while time passes, up to a limit. */
 export async function soon<T>(subject: ContractSubject, expected: Promise<T>, otherwise: string): Promise<T> {
   let settled = false;
   const noted = expected.finally(() => {
     settled = true;
   });
   noted.catch(() => {});
-  // Mostly it is there already, and no time needs to pass.
+  // Usually it has settled already, and no time needs to pass.
   await new Promise((resolve) => setImmediate(resolve));
   for (let waitedMs = 0, stepMs = 1; !settled; waitedMs += stepMs, stepMs = Math.min(2 * stepMs, 200)) {
     if (waitedMs > PATIENCE_MS) assert.fail(`${otherwise} in ${PATIENCE_MS} ms`);
@@ -188,7 +188,7 @@ export async function soon<T>(subject: ContractSubject, expected: Promise<T>, ot
   return noted;
 }
 
-/** Lets time pass until it is so. */
+/** Lets time pass until the condition holds. */
 export async function eventually(
   subject: ContractSubject,
   isSo: () => Promise<boolean>,

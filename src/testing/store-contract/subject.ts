@@ -1,15 +1,15 @@
-/** What the contract suite needs to test a store, and the shape of its promises. */
+/** The store under test, and the shape of the contract's promises. */
 import type { Store } from '../../store/contract.ts';
 
-/** A store that is put to the test. */
+/** A store under test. */
 export interface ContractSubject {
-  /** Empty, and nobody else's: what the suite writes is all that is written. */
+  /** Empty, and used only by the suite. */
   readonly store: Store;
-  /** Another handle on the same data, where there can be one. */
+  /** Opens another handle on the same data, if the engine allows it. */
   readonly reopen?: () => Promise<Store>;
-  /** Lets time pass, for the store and for its callers. */
+  /** Lets time pass for the store and its callers. */
   advance(ms: number): Promise<void>;
-  /** The shortest lease that the store grants as asked. */
+  /** The shortest lease that the store grants exactly as requested. */
   readonly minTtlMs: number;
   /** Cleans up. */
   close(): Promise<void>;
@@ -19,7 +19,7 @@ export interface ContractSubject {
 export interface StorePromise {
   /** A sentence that is true of every store. */
   readonly name: string;
-  /** Throws if it is not true of this one. */
+  /** Throws if it is not true of this store. */
   run(subject: ContractSubject): Promise<void>;
 }
 

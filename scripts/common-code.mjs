@@ -1,0 +1,203 @@
+// @ts-check
+// What the command line and the library are both made of is in the package once (docs/decisions/0051): it is a chunk of the
+// library, and `bin/signalbox.cjs` takes its text, edited as `editsOf` says, for a script that it loads before `bin/main.cjs`.
+//
+//     1. findCommon     which modules those are
+//     2. insteadOf      a plugin for `main.cjs`: it gets them from `require('./common')`, under the names of `namesOf`
+//     3. entryOf        an entry of the library that exports what `main.cjs` uses, so that nothing of it is left out
+//     4. editsOf        what has to change in the chunk for it to be a script
+
+import { createRequire } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { rolldown } from 'rolldown';
+import { parseAst } from 'rolldown/parseAst';
+import { root } from './ensure.mjs';
+
+const src = join(root, 'src');
+const requireNow = createRequire(import.meta.url);
+/** What opening a store needs, which is all but a few modules of what `signalbox run` needs. */
+const ROOT = join(src, 'runtime', 'open.ts');
+
+/** How `main.cjs` names it. */
+const COMMON = './common';
+const INSTEAD = '\0common:';
+export const ENTRY = 'chunks/names';
+
+/** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
+export const RARELY_USED = [
+  ...['node:crypto', 'node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'node:tty'],
+  'node:worker_threads',
+];
+
+/** What cannot be looked up later, because it is not an object; the command line is always a process of its own. */
+const KNOWN = /** @type {Record<string, string>} */ ({ isMainThread: 'true' });
+
+/** @typedef {{ readonly exports: readonly string[], readonly imported: readonly string[], readonly later: readonly string[] }} Module */
+/** Modules by their ids, each with what it exports, and the modules that they import when they first need them. */
+/** @typedef {{ readonly modules: ReadonlyMap<string, readonly string[]>, readonly later: ReadonlySet<string> }} Common */
+/** @typedef {readonly [from: number, to: number, instead: string]} Edit */
+/** @typedef {import('rolldown').OutputChunk} Chunk */
+
+/** @returns {Promise<Common>} */
+export async function findCommon() {
+  const found = /** @type {Map<string, Module>} */ (new Map());
+  const made = await rolldown({
+    input: ROOT,
+    platform: 'node',
+    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id),
+    plugins: [
+      {
+        name: 'modules',
+        moduleParsed({ id, exports, importedIds, dynamicallyImportedIds }) {
+          found.set(id, { exports, imported: importedIds, later: dynamicallyImportedIds });
+        },
+      },
+    ],
+  });
+  await made.generate({ format: 'esm' });
+  await made.close();
+  const modules = /** @type {Map<string, readonly string[]>} */ (new Map());
+  const later = /** @type {Set<string>} */ (new Set());
+  const visit = (/** @type {string} */ id) => {
+    const module = found.get(id);
+    if (module === undefined || modules.has(id)) return;
+    modules.set(id, module.exports);
+    module.imported.forEach(visit);
+    for (const target of module.later) {
+      if (!found.has(target)) continue;
+      later.add(target);
+      // These are small, and most of what they need is common anyway.
+      if (/runtime.witness/.test(target)) visit(target);
+    }
+  };
+  visit(ROOT);
+  return { modules, later };
+}
+
+/** @param {Common} common @returns {import('rolldown').Plugin} */
+export function insteadOf(common) {
+  const names = namesOf(common);
+  return {
+    name: 'common-code',
+    resolveId(source, importer) {
+      if (source === COMMON) return { id: COMMON, external: true };
+      if (importer === undefined) return undefined;
+      const id = resolve(dirname(importer), source);
+      return common.modules.has(id) ? `${INSTEAD}${id}` : undefined;
+    },
+    load(id) {
+      if (!id.startsWith(INSTEAD)) return undefined;
+      const module = id.slice(INSTEAD.length);
+      const given = (common.modules.get(module) ?? []).map((name) => `${names.get(`${module} ${name}`)} as ${name}`);
+      return { code: `export {${given.join(', ')}} from '${COMMON}';`, moduleType: 'js', moduleSideEffects: false };
+    },
+  };
+}
+
+/** The first module of `main.cjs`: it tells the common code how to import what only `main.cjs` has. */
+export function offerOf(/** @type {Common} */ { later }) {
+  const loaders = [...later].map((id) => `${JSON.stringify(moduleName(id))}: () => import(${JSON.stringify(id)})`);
+  return `import { $offer } from '${COMMON}'; $offer({ ${loaders.join(', ')} });`;
+}
+
+/** Exports what `main.cjs` uses. */
+export function entryOf(/** @type {Common} */ common, /** @type {string} */ main) {
+  const used = new Set([...main.matchAll(/\.(\$\d+)\b/g)].map(([, name]) => name));
+  const exported = [...namesOf(common)].filter(([, name]) => used.has(name));
+  const lines = exported.map(([what, name]) => {
+    const [, module, own] = /(.*) (.*)/.exec(what) ?? [];
+    return `export { ${own} as ${name} } from ${JSON.stringify(module)};`;
+  });
+  return lines.join('\n');
+}
+
+/** Each export of each module has a name of its own: its number. */
+function namesOf(/** @type {Common} */ { modules }) {
+  const all = [...modules].flatMap(([id, names]) => names.map((name) => `${id} ${name}`));
+  return new Map(all.map((what, place) => [what, `$${place}`]));
+}
+
+/**
+ * What has to change in `text`, which is the chunk of the common code, for it to be the body of a function that answers what
+ * `main.cjs` uses. `facade` is the chunk of `entryOf`. Lines stay where they are, for stack traces.
+ *
+ * @param {string} text @param {Chunk} chunk @param {Chunk} facade @param {readonly Chunk[]} chunks @returns {readonly Edit[]}
+ */
+export function editsOf(text, chunk, facade, chunks) {
+  const edits = /** @type {Edit[]} */ ([]);
+  const given = namesGiven(facade);
+  const edit = (/** @type {any} */ { start, end }, /** @type {string} */ instead) => {
+    const lines = text.slice(start, end).split('\n').length;
+    edits.push([start, end, `${instead}${'\n'.repeat(lines - 1)}`]);
+  };
+  const visit = (/** @type {any} */ node) => {
+    if (typeof node !== 'object' || node === null) return;
+    switch (node.type) {
+      case 'ImportDeclaration':
+        return edit(node, importOf(node));
+      case 'ExportNamedDeclaration':
+        return edit(node, answerOf(node, given));
+      case 'ImportExpression':
+        return edit(node, `$import(${JSON.stringify(moduleOf(node.source, chunk, chunks))})`);
+      case 'MetaProperty':
+        return node.meta.name === 'import' && edit(node, '$meta');
+      default:
+        for (const value of Object.values(node)) visit(value);
+    }
+  };
+  visit(parseAst(text));
+  if (/\$(?:import|meta|require|names)\b/.test(text)) throw new Error('the common code uses a name of its own script');
+  return edits.sort(([one], [other]) => one - other);
+}
+
+/** The facade has `export {a as $12, a as $20} from …`: what the chunk exports as `a` is both to `main.cjs`. */
+function namesGiven(/** @type {Chunk} */ { code }) {
+  const given = /** @type {Map<string, string[]>} */ (new Map());
+  for (const { specifiers = [] } of /** @type {any[]} */ (parseAst(code).body)) {
+    for (const { local, exported } of specifiers)
+      given.set(local.name, [...(given.get(local.name) ?? []), exported.name]);
+  }
+  return given;
+}
+
+function importOf(/** @type {any} */ { source: { value: from }, specifiers }) {
+  if (!from.startsWith('node:')) throw new Error(`the common code imports ${from}, which is not a part of Node`);
+  const isLater = RARELY_USED.includes(from);
+  const names = /** @type {string[]} */ ([]);
+  const others = /** @type {string[]} */ ([]);
+  for (const { type, imported, local } of specifiers) {
+    const name = imported?.name ?? '';
+    if (type !== 'ImportSpecifier') others.push(`${local.name}=$require(${JSON.stringify(from)})`);
+    else if (name in KNOWN) others.push(`${local.name}=${KNOWN[name]}`);
+    else if (isLater && typeof requireNow(from)[name] !== 'function' && typeof requireNow(from)[name] !== 'object')
+      throw new Error(`${name} of ${from} is neither a function nor an object: import * as … from '${from}'`);
+    else names.push(`${name}:${local.name}`);
+  }
+  const parts = names.length > 0 ? [`{${names.join(',')}}=$names(${JSON.stringify(from)})`, ...others] : others;
+  return `const ${parts.join(',')};`;
+}
+
+function answerOf(/** @type {any} */ { specifiers }, /** @type {ReadonlyMap<string, readonly string[]>} */ given) {
+  const properties = specifiers.flatMap((/** @type {any} */ { local, exported }) =>
+    (given.get(exported.name) ?? []).map((name) => `${name}:${local.name}`),
+  );
+  return `return{${properties.join(',')}};`;
+}
+
+/** The module that the chunk of an `import()` is there for. */
+function moduleOf(
+  /** @type {any} */ { value, quasis },
+  /** @type {Chunk} */ chunk,
+  /** @type {readonly Chunk[]} */ chunks,
+) {
+  const source = value ?? quasis[0].value.cooked;
+  const file = join(dirname(chunk.fileName), source);
+  const module = chunks.find(({ fileName }) => fileName === file)?.facadeModuleId;
+  if (module === undefined || module === null)
+    throw new Error(`the common code imports ${source}, which is no module of ours`);
+  return moduleName(module);
+}
+
+function moduleName(/** @type {string} */ id) {
+  return relative(src, id).replaceAll('\\', '/').replace(/\.ts$/, '');
+}
