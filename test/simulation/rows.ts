@@ -53,7 +53,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a re-entry is not told that its outer hold is released',
     workload: 'names',
-    shownBy: 3,
+    shownBy: 4,
     file: 'runtime/holds/hold.ts',
     right: "this.runtime.holdings.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
     wrong: '',
@@ -61,7 +61,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that can never be granted waits at the head of the queue',
     workload: 'slots',
-    shownBy: 2,
+    shownBy: 1,
     file: 'core/semaphore.ts',
     right: 'mismatch(request, record) ?? impossible(request, own, record.capacity);',
     wrong: 'mismatch(request, record);',
@@ -77,7 +77,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'run resolves although its hold was lost while the work stood still',
     workload: 'names',
-    shownBy: 1,
+    shownBy: 2,
     file: 'runtime/holds/run-under.ts',
     right: `if (held.lost !== undefined) throw held.lost;
   // Or the store knew of the loss first, and answered the release with it.
@@ -142,6 +142,14 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     file: 'core/lock.ts',
     right: 'waiting: [...waiting, earlier ? plain : request]',
     wrong: 'waiting: [...waiting, request]',
+  },
+  {
+    name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
+    workload: 'answers',
+    shownBy: 115,
+    file: 'runtime/write/cached-state.ts',
+    right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
+    wrong: 'void [answers, isToNamed];',
   },
   {
     name: 'an acquire that is an upgrade and times out leaves its ticket',
@@ -215,14 +223,6 @@ export const rare: readonly (Mutant & { readonly workload: Workload })[] = [
     file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
     wrong: 'pending',
-  },
-  {
-    name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
-    workload: 'answers',
-    shownBy: 9,
-    file: 'runtime/write/cached-state.ts',
-    right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
-    wrong: 'void [answers, isToNamed];',
   },
   {
     name: 'an upgrade that got no answer in time leaves its ticket',
