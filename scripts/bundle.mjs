@@ -108,11 +108,11 @@ async function bundleMain() {
   await bundle('main', { input: '\0main', plugins: [virtual(modules), apart, insteadOf(common)] });
 }
 
-/** What loads the common code and the command line, and knows both by a hash. */
+/** What loads the common code and the command line, and names what it keeps of them by a hash. */
 async function bundleStart(/** @type {{ readonly file: string, readonly edits: unknown }} */ { file, edits }) {
-  const main = join(dist, 'bin', 'main.cjs');
+  const texts = [join('bin', 'main.cjs'), file].map((name) => readFileSync(join(dist, name), 'utf8'));
   const define = {
-    BUILD: JSON.stringify(hashOf(main, join(dist, file))),
+    BUILD: JSON.stringify(hashOf(...texts, JSON.stringify(edits))),
     COMMON: JSON.stringify({ file: `../${file}`, edits }),
     RARELY_USED: JSON.stringify(RARELY_USED),
   };
@@ -328,10 +328,8 @@ function isPackage(/** @type {string} */ id) {
   return !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id);
 }
 
-function hashOf(/** @type {readonly string[]} */ ...files) {
-  const hash = createHash('sha256');
-  for (const file of files) hash.update(readFileSync(file));
-  return hash.digest('hex').slice(0, 16);
+function hashOf(/** @type {readonly string[]} */ ...texts) {
+  return createHash('sha256').update(texts.join('\0')).digest('hex').slice(0, 16);
 }
 
 function licenceOf(/** @type {string} */ name) {

@@ -33,7 +33,7 @@ import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 
 // The build puts these here (scripts/common-code.mjs).
-/** The hash of both files. V8 itself would only compare lengths. */
+/** The hash of both scripts. V8 itself would only compare lengths. */
 declare const BUILD: string;
 /** The chunk, and what has to change in its text for it to be a script. */
 declare const COMMON: { readonly file: string; readonly edits: readonly (readonly [number, number, string])[] };
@@ -84,7 +84,7 @@ if (kept !== undefined && (isNew || additions < ADDITIONS)) {
 
 /** What the chunk imports when it needs it is in `main.cjs`, which says how. */
 let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
-const common = run(scripts[0], requireNow, namesOf, (module: string) => loaders[module]?.(), {
+const common = run(scripts[0], requireLater, namesOf, (module: string) => loaders[module]?.(), {
   url: pathToFileURL(chunk).href,
 });
 Object.assign(common as object, { $offer: (offered: typeof loaders) => void (loaders = offered) });
@@ -116,7 +116,7 @@ function run(script: Script, ...scope: readonly unknown[]): unknown {
   return (script.runInThisContext() as (...scope: readonly unknown[]) => unknown)(...scope);
 }
 
-/** For `main.cjs`, whose imports became properties that are read where they are used. */
+/** For imports that became properties, which are read where they are used: all of `main.cjs`. */
 function requireLater(name: string): unknown {
   if (name === './common') return common;
   if (!rarelyUsed.has(name)) return requireNow(name);
@@ -129,7 +129,6 @@ function namesOf(name: string): unknown {
   const real = (property: PropertyKey): NewableFunction =>
     (requireNow(name) as Record<PropertyKey, NewableFunction>)[property] as NewableFunction;
   const later = (property: PropertyKey): unknown =>
-    // oxlint-disable-next-line no-empty-function -- it stands for another, which can be called and made an object of
     new Proxy(function () {}, {
       apply: (_, self, args) => Reflect.apply(real(property), self, args) as unknown,
       construct: (_, args) => Reflect.construct(real(property), args) as object,

@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts';
 import type { WitnessWarnings } from '../core/troubles.ts';
 import type { WitnessFilter } from '../runtime/witness/filter.ts';
 import type { OwnEntry } from '../runtime/witness/log.ts';
-import { messagesOf } from './events.ts';
+import { RemoteEvents } from './events.ts';
 import type { Requests } from './requests.ts';
 
 interface EntriesPage {
@@ -50,27 +50,22 @@ export class RemoteWitness {
   }
 
   /**
-   * Follows the matching entries; with `last`, it begins with that many existing ones, without a gap. Ends when `signal` aborts
-   * or the connection breaks: then read the entries `since` the last one.
+   * Follows the matching entries; with `last`, it begins with that many existing ones, without a gap. Reconnects after a lost
+   * connection, to any server, and neither misses nor repeats an entry. Throws if no server answers at first. Ends when `signal`
+   * aborts.
    */
   async *watch(
     filter: WitnessFilter = {},
     options: { readonly signal?: AbortSignal; readonly last?: number } = {},
   ): AsyncGenerator<WitnessEntry, void> {
-    const { last } = options;
+    const { last, signal } = options;
     const asked = { ...filter, ...(last !== undefined && { last }) };
     const query = new URLSearchParams(
       Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]),
     );
-    const signal = options.signal ?? this.#requests.closed.signal;
-    try {
-      const response = await this.#requests.stream(`/v1/witness/watch?${query.toString()}`, {}, signal);
-      for await (const { event, data } of messagesOf(response, () => undefined)) {
-        if (event === 'entry') yield JSON.parse(data) as WitnessEntry;
-      }
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
+    const path = `/v1/witness/watch?${query.toString()}`;
+    const sent: AsyncIterable<unknown> = new RemoteEvents(this.#requests, path, { ...(signal && { signal }) });
+    for await (const entry of sent) yield entry as WitnessEntry;
   }
 
   /** Has the server read the whole record; `finding` names the first problem, if there is one. */
@@ -99,6 +94,30 @@ export class RemoteWitness {
   /** Adds an entry of your own to the chain of its component. */
   record(own: OwnEntry): Promise<WitnessEntry> {
     return this.#requests.ask({ method: 'POST', path: '/v1/witness/entries', body: own, isKeyed: true });
+  }
+
+  /** The lines of an export, as JSON Lines, which any machine can verify without trust in the server. */
+  async *export(): AsyncGenerator<string, void> {
+    const broken = (cause: unknown): Failure =>
+      new Failure('unavailable', 'the export broke off, or the record was trimmed meanwhile; begin again', { cause });
+    const { signal } = this.#requests.closed;
+    const { body } = await this.#requests.stream('/v1/witness/export', {}, signal);
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    const decoder = new TextDecoder();
+    let rest = '';
+    try {
+      for (;;) {
+        const { done, value } = await reader.read().catch((error: unknown) => {
+          throw broken(error);
+        });
+        const lines = (rest + decoder.decode(value, { stream: !done })).split('\n');
+        rest = lines.pop() as string;
+        yield* lines;
+        if (done) return;
+      }
+    } finally {
+      await reader.cancel().catch(() => undefined);
+    }
   }
 
   #get<T>(path: string, query: Readonly<Record<string, string | number | undefined>> = {}): Promise<T> {

@@ -71,6 +71,16 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The object that the text is, as JSON; undefined if it is anything else. */
+export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** `whole`: what it is called if nothing is around it. */
 export function unaccepted(value: unknown, path: Path, accepted: string, whole?: string): Problem {
   return { path, message: `${nounOf(path, whole)} is ${shown(value)}; expected ${accepted}` };

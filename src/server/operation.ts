@@ -8,7 +8,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { HeaderReader } from './asked.ts';
 import type { EventHub } from './event-hub.ts';
 import type { ServerFigures } from './figures.ts';
-import type { GitHubBoard } from './github-board.ts';
+import type { GitHubBoard } from '../github/board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
 /** The sender of a request, and what its token allows. */
@@ -57,9 +57,17 @@ export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** By status. An answer without a schema is text of the given type, or a stream. */
+  /** By status. An answer without a schema is text of the given type, or a stream: of events, if it has no type. */
   readonly answers: Readonly<
-    Record<number, { readonly description: string; readonly schema?: z.ZodType; readonly type?: string }>
+    Record<
+      number,
+      {
+        readonly description: string;
+        readonly schema?: z.ZodType;
+        readonly type?: string;
+        readonly isStream?: true;
+      }
+    >
   >;
   /** The refusals of this operation, besides those of every request. */
   readonly problems?: readonly ProblemCode[];

@@ -21,7 +21,7 @@ describe('from a shell', () => {
     const told = await transcript(`
       s lock configure prod --on-stale alert > /dev/null
       s lock acquire prod --holder agent:7 --ttl 2s --reason deploying > token
-      until s who prod | grep -q 'silent'; do :; done
+      until s who prod | grep -q 'silent'; do sleep 0.2; done
       s who prod
       s lock acquire prod --holder b --no-wait
       s run --lock prod --wait 1ms -- true
@@ -120,7 +120,7 @@ describe('from a shell', () => {
     const told = await transcript(`
       s task publish deadly --data '{}' > /dev/null
       for n in 1 2 3; do s task run deadly --ttl 2s --wait 1h -- sh -c 'kill -9 $PPID' > /dev/null; done
-      until s task show deadly | grep -q '^status *failed'; do :; done
+      until s task show deadly | grep -q '^status *failed'; do sleep 0.2; done
       s task show deadly | grep -E '^(status|reason)'; s task list --status failed | grep -o '3 workers.*claim'`);
     expect(told.trim().split('\n').slice(-3)).toEqual([
       'status      failed',

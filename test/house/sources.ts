@@ -75,7 +75,16 @@ export function lineOf({ text }: Source, { start }: SyntaxNode): number {
   return text.slice(0, start).split('\n').length;
 }
 
-export function importsOf(source: Source): Import[] {
+/** Several checks ask for those of the same file, and to parse it takes longer than to check it. */
+const known = new WeakMap<Source, readonly Import[]>();
+
+export function importsOf(source: Source): readonly Import[] {
+  const imports = known.get(source) ?? findImports(source);
+  known.set(source, imports);
+  return imports;
+}
+
+function findImports(source: Source): readonly Import[] {
   const found: Import[] = [];
   walk(parse(source), (node) => {
     const specifier = specifierIn(node);

@@ -1,26 +1,29 @@
 /**
- * Opens a server as if it were a store: what the commands use of a signalbox, carried out by `signalbox/client`. What there is
- * no request for says so by its name.
+ * Opens a server as if it were a store: `signalbox/client` carries out the methods that commands use. A method without a request
+ * refuses with its name.
  */
 import { connect, type RemoteSignalbox } from '../../client/connect.ts';
-import type { Condition, Explanation } from '../../core/index.ts';
-import { requiredInputs } from '../../core/index.ts';
+import { type Condition, type Explanation, requiredInputs, Verifier } from '../../core/index.ts';
+import { sha256 } from '../../host/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
 import { addressesOf } from '../../runtime/location/loopback.ts';
 import { serverToken } from '../../runtime/location/server-token.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { VerifyOptions } from '../../runtime/witness/log.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { tell } from '../output.ts';
-import { remoteGuards } from './guards.ts';
+import { remoteGuards, type Waits } from './guards.ts';
 import { eventsSince } from './past-events.ts';
 import { remotePipelines } from './pipelines.ts';
 import { notThroughServer } from './url.ts';
 
 /** A person waits: after this time the server counts as unreachable. */
 const RETRY_MS = 3_000;
+/** After so many entries, a person hears how far it is. */
+const PROGRESS_ENTRIES = 4096;
 
 export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {
   const { ttlMs } = options;
@@ -39,6 +42,7 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     close: client.close.bind(client),
     tasks: client.tasks,
     members: client.members,
+    tokens: client.tokens,
     bus: client.bus,
     witness: remoteWitness(client),
     pipelines: remotePipelines(client),
@@ -51,7 +55,7 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
   return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
 }
 
-/** Refuses what a server has no request for, at the moment when a command wants it. */
+/** Refuses a method that a server has no request for, when a command calls it. */
 function known<T extends object>(name: string, parts: T, url: string): T {
   return new Proxy(parts, {
     get(target, member, receiver) {
@@ -68,18 +72,20 @@ function known<T extends object>(name: string, parts: T, url: string): T {
 async function explained(
   client: RemoteSignalbox,
   condition: Condition,
-  { own, signal }: CheckOptions,
+  { own, signal, waits }: CheckOptions & { readonly waits?: Waits },
 ): Promise<Explanation> {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
-  if (looked.length > 0) tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
+  if (looked.length > 0 && waits === undefined)
+    tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
   return client.explain(condition, {
+    ...waits,
     ...(own !== undefined && { own: typeof own === 'string' ? [own] : own }),
     ...(signal !== undefined && { signal }),
   });
 }
 
-/** Holds through a server rest on their time alone: nothing notes the command, and nobody ends it when this process is killed. */
+/** Holds through a server depend only on their time: nothing notes the command, and no process stops it if this one is killed. */
 function remoteChildren(client: RemoteSignalbox): object {
   return {
     areOfOneMachine: false,
@@ -107,7 +113,21 @@ function remoteChildren(client: RemoteSignalbox): object {
   };
 }
 
-/** A server has no key: it could sign for anybody. */
+/** Reads the whole record and checks it here, so that nobody has to trust the server. */
+async function verified(
+  lines: AsyncIterable<string>,
+  { onProgress, ...trust }: VerifyOptions,
+): Promise<ReturnType<Verifier['finish']>> {
+  const verifier = new Verifier({ digest: sha256, ...trust });
+  for await (const line of lines) {
+    verifier.line(line);
+    if (verifier.isDecided) break;
+    if (verifier.entries % PROGRESS_ENTRIES === 0) onProgress?.(verifier.entries);
+  }
+  return verifier.finish();
+}
+
+/** A server does not sign: with a key, it could sign for every user. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
     isOn: witness.isOn.bind(witness),
@@ -115,6 +135,8 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
     warnings: witness.warnings.bind(witness),
+    export: witness.export.bind(witness),
+    verify: (options: VerifyOptions) => verified(witness.export(), options),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();
       throw new CliExit(

@@ -8,18 +8,22 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { VERSION } from '../version.ts';
 
-/** How often an export is begun again because the record was trimmed meanwhile. */
+/** How often to begin an export again because the record was trimmed meanwhile. */
 const ATTEMPTS = 5;
 
-/** Gives the number of lines. A file that is there already is not overwritten. */
-export async function exportTo(box: Signalbox, file: string): Promise<number> {
+/** Returns the number of lines. Does not overwrite an existing file. */
+export async function exportTo(box: Signalbox, file: string, only?: readonly string[]): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await writeLines(box.witness.export({ by: `signalbox ${VERSION}` }), file);
+      return await writeLines(exportOf(box, only), file);
     } catch (error) {
       if (!Failure.is(error, 'unavailable') || attempt === ATTEMPTS) throw error;
     }
   }
+}
+
+export function exportOf(box: Signalbox, only?: readonly string[]): AsyncIterable<string> {
+  return box.witness.export({ by: `signalbox ${VERSION}`, ...(only !== undefined && { only }) });
 }
 
 /** Leaves no part of a file behind if it fails. */

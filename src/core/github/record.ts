@@ -8,7 +8,7 @@
  * The epoch is the fencing token: it grows with every acquisition. A commit that renews several locks at once has a
  * record for each of them.
  */
-import { isRecord } from '../shape.ts';
+import { isRecord, objectIn } from '../shape.ts';
 
 /** What is known of the work on an issue. */
 export interface TaskInfo {
@@ -84,7 +84,7 @@ export function messageOf(records: ReadonlyMap<number, LockRecord>): string {
 
 /** Undefined if the commit is none of ours, or of a format that this version does not know. */
 export function recordIn(message: string, issue: number): LockRecord | undefined {
-  const body = parsed(message);
+  const body = objectIn(message);
   if (body?.['v'] !== FORMAT) return undefined;
   if (body['issue'] === issue) return checked(body);
   const many = body['issues'];
@@ -117,15 +117,6 @@ function checked(value: unknown): LockRecord | undefined {
   const metadata = { worker_id, node_id, claimed_at, heartbeat_last, task_info };
   const rest = reason === undefined ? {} : { reason };
   return { state, epoch, seq, hold, nonce, timeout_ms, login, comment_id, ...rest, lock: metadata };
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function isText(value: unknown): value is string {

@@ -2,7 +2,7 @@
  * Verifies a record of the witness as a stream, line by line or entry by entry, and names the first problem. It keeps the heads
  * of all chains and the checkpoints' hashes for them, but no entries.
  */
-import { isRecord } from '../shape.ts';
+import { objectIn } from '../shape.ts';
 import { shown } from '../shown.ts';
 import { escaped, escapeOf } from './canonical.ts';
 import { ChainCheck, type FindingKind, type LinkFinding } from './chain-check.ts';
@@ -88,7 +88,7 @@ export class Verifier {
     this.#line += 1;
     if (this.#finding !== undefined) return;
     if (this.#unreadable !== undefined) return this.#found(this.#unreadable);
-    const line = parsed(text);
+    const line = objectIn(text);
     this.#escape = escapeOf(text);
     if (this.#isSettling) {
       this.#readOn(line ?? {});
@@ -321,13 +321,4 @@ function lateFinding({ seq, hash, previous }: WitnessEntry, closed: ClosedChain)
     seq,
     why: `its chain had ended with ${closed.seq} (${previous === closed.hash ? 'which it follows' : 'which it does not follow'})`,
   };
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

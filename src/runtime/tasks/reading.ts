@@ -233,25 +233,13 @@ export async function readAllTasks(runtime: Runtime): Promise<ReadonlyMap<string
 }
 
 /** A task as users see it. */
-export interface TaskView<Data = Json, Result = Json> {
+export interface TaskView<Data = Json, Result = Json> extends Terms {
   /** Its id. */
   readonly id: string;
   /** How far it is. */
   readonly status: TaskStatus;
   /** Undefined where another program has written something that is not JSON. */
   readonly data: Data | undefined;
-  /** What a worker must be able to do. */
-  readonly capabilities: readonly string[];
-  /** Higher goes first. */
-  readonly priority: number;
-  /** The tasks that must be complete before it can begin. */
-  readonly dependsOn: readonly string[];
-  /** How often it is tried again after a failure. */
-  readonly retries: number;
-  /** The pause before the first retry; each later one is twice as long. */
-  readonly backoffMs: number;
-  /** The task fails once it has lost this number of workers. */
-  readonly lossLimit: number;
   /** Why no worker can claim it although it is pending. */
   readonly blockedBy: readonly Blocker[];
   /** The worker that does it, or did. */
@@ -298,19 +286,13 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
   const { data, owner, bookkeeping } = task;
   const lost = lostTooOften(task);
   const now = lost === undefined ? statusOf(task) : 'failed';
-  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = data?.terms ?? NO_TERMS;
   const entry = lost ?? bookkeeping?.entry;
   const isRunning = now === 'running';
   return {
     id: task.id,
     status: now,
     data: ownCopy(data?.json),
-    capabilities,
-    priority,
-    dependsOn,
-    retries,
-    backoffMs,
-    lossLimit,
+    ...(data?.terms ?? NO_TERMS),
     blockedBy: now === 'pending' ? blockersOf(task, status) : [],
     owner: isOwned(task) ? owner?.holder : undefined,
     token: isOwned(task) ? owner?.token : undefined,
