@@ -122,7 +122,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'metadata that a caller changes after it passed it on changes in the store',
     workload: 'names',
-    shownBy: 2,
+    shownBy: 15,
     file: 'runtime/holds/resource.ts',
     right: 'metadata: frozenCopy(metadata as Json)',
     wrong: 'metadata: metadata as Json',
