@@ -1,19 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { caught, type Edit, firstViolation, type Mutant, simulatorOf } from './mutants.ts';
-import { closedCutOff, rows, standsStill } from './rows.ts';
+import { closedCutOff, contended, rare, rows, standsStill } from './rows.ts';
 
 /** So many seeds are enough for each of these; the real thing passes a thousand. */
 const SEEDS = 400;
 /** Some of those that were there once are rarer. */
 const ROW_SEEDS = 2000;
-
-/** Every lost race counts as contention, however old the snapshot was. */
-const contended: Edit = {
-  file: 'runtime/write/delegation.ts',
-  right: 'const FRESH_MS = 10;',
-  wrong: 'const FRESH_MS = Number.POSITIVE_INFINITY;',
-};
 
 /** A keeper is given up on while what it was asked for is still on its way to it. */
 const impatient: Edit = {
@@ -182,25 +175,8 @@ const mutants: readonly Mutant[] = [
   },
 ];
 
-/**
- * A real bug, put back, that no seed shows at present that would not also fail without it: 1 to 1,500 of slots, 1 to 800 of
- * names; contended and impatient, 1 to 567 of names. Why not is not known: without the cancel in `Runtime.answer`, which takes
- * back grants that nobody waits for, 1 to 200 of slots do not show it either.
- */
-const unseen: readonly Mutant[] = [
-  {
-    name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
-    shownBy: 151,
-    workload: 'slots',
-    file: 'runtime/write/delegation.ts',
-    right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
-    wrong: 'pending',
-    oftener: [contended],
-  },
-];
-
 describe('a bug that no seed shows at present', () => {
-  it.each(unseen)('can still be planted: $name', async (mutant) => {
+  it.each(rare)('can still be planted: $name', async (mutant) => {
     const run = await simulatorOf(mutant.name, [mutant]);
     expect((await run(1, mutant.workload, false)).virtualMs).toBeGreaterThan(0);
   });

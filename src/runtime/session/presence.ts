@@ -24,6 +24,7 @@ import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from '../
 import type { RuntimeOptions } from '../runtime.ts';
 import { readEach } from '../stored.ts';
 import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
+import { isTrouble } from '../write/recovery.ts';
 import { persistently, send } from '../write/write-once.ts';
 
 /** The process, as its presence uses it. */
@@ -98,10 +99,16 @@ export class Presence {
   }
 
   async ready(): Promise<Session> {
+    const until = this.#host.giveUpAt();
     for (;;) {
       this.#host.refuseIfClosed();
-      const session = this.session ?? (await (this.#starting ??= this.#start()));
-      if (session.isValid()) return session;
+      try {
+        const session = this.session ?? (await (this.#starting ??= this.#start(until)));
+        if (session.isValid()) return session;
+      } catch (error) {
+        // An earlier caller began this start, and its time was up first.
+        if (!isTrouble(error) || this.#host.clock.monotonic() >= until) throw error;
+      }
     }
   }
 
@@ -237,9 +244,9 @@ export class Presence {
 
   // Start
 
-  async #start(): Promise<Session> {
+  async #start(until: number): Promise<Session> {
     try {
-      return await persistently(this.#host, this.#host.giveUpAt(), async () => {
+      return await persistently(this.#host, until, async () => {
         const session = await this.#tryStart();
         if (!session.isValid()) throw tooShort(session.ttlMs);
         return session;

@@ -15,7 +15,7 @@ import type { Decision } from './decision.ts';
 import type { Report, ResourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { WriterHost } from './writer-host.ts';
-import type { AnyCommand, Ticket } from './pending-command.ts';
+import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
 import { NO_CHAIN } from './chain-ends.ts';
 import { headIn } from './witness.ts';
 import {
@@ -181,8 +181,16 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   // process will.
 
   /** After a write that was decided on the record as it is, if `known`. */
-  leavesUnserved(batch: readonly { readonly command: AnyCommand }[], commit: Commit, known: boolean): boolean {
+  leavesUnserved(
+    batch: readonly { readonly command: AnyCommand }[],
+    { answers }: Decision<State>,
+    commit: Commit,
+    known: boolean,
+  ): boolean {
     const { snapshot } = this;
+    // Another request of the same holder may be in the rest of the queue. It shares the hold, and its caller may wait for that
+    // before it releases anything.
+    if (!snapshot.complete && answers.some(isToNamed)) return true;
     const mayServeMore = known && !snapshot.complete && snapshot.state.waiting.length === 0;
     // A new `onStale` may let requests past a stale hold, also requests that are not in the cached queue.
     const isConfigured = commit.changesRecord && batch.some(({ command }) => command.kind === 'configure');
@@ -305,6 +313,12 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   #isUnsure(lease: string): boolean {
     return this.#host.sender.isGone(lease) || !this.#host.knowsLease(lease);
   }
+}
+
+/** Whether it grants something to a holder that may have other requests. */
+function isToNamed({ id, outcome }: Answer<unknown>): boolean {
+  const { hold } = outcome as AnyOutcome;
+  return hold !== undefined && hold.holder !== id;
 }
 
 function withoutTickets<State extends Coordinated>(state: State, tickets: readonly Ticket[]): State {

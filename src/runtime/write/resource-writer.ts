@@ -309,7 +309,7 @@ export class ResourceWriter<
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, commit, known)) this.settle();
+    if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, decision, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }

@@ -3,8 +3,6 @@
  * writer twice over, give up, and are forced out.
  */
 import type { LockMode } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
-import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Hold, LockHold } from '../../runtime/holds/public-hold.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
@@ -332,20 +330,7 @@ export class NamedWorker extends User {
       const attempt = await lock.tryAcquire({ strategy: this.random.pick(['steal-stale', 'fail-fast', 'retry']) });
       if ('hold' in attempt) await this.under(attempt.hold);
     } finally {
-      await this.#mayBeReclaimed(lock);
-    }
-  }
-
-  /** No person is there to decide about stale holds, so locks must not wait for one. */
-  async #mayBeReclaimed(lock: Lock): Promise<void> {
-    for (;;) {
-      this.doing = `configures ${lock.name} to be reclaimed`;
-      try {
-        return await lock.configure({ onStale: 'reclaim', maxHoldMs: null, ttlMs: null });
-      } catch (error) {
-        if (!isExpected(error) || Failure.is(error, 'closed')) throw error;
-        await this.pause(500);
-      }
+      await this.mayBeReclaimed(lock);
     }
   }
 

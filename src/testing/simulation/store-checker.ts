@@ -30,6 +30,7 @@ type StoredRecord = {
   token: number;
   capacity?: number;
   drained?: { revision: number };
+  onStale?: string;
   holds: readonly Grant[];
 };
 
@@ -55,6 +56,10 @@ export class StoreChecker {
   readonly #highest = new Map<string, number>();
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
+  /** When each lease ended that did. */
+  readonly #endedAt = new Map<string, number>();
+  /** How many writes of each resource it has seen. */
+  readonly #writesOf = new Map<string, number>();
   /** How many writes of records and tickets it has seen. */
   writes = 0;
 
@@ -73,7 +78,7 @@ export class StoreChecker {
       if (key.startsWith(ANCHORS)) {
         const lease = key.slice(ANCHORS.length);
         if (change.kind === 'put') this.#alive.add(lease);
-        else this.#alive.delete(lease);
+        else if (this.#alive.delete(lease)) this.#endedAt.set(lease, this.#world.now);
       } else if (key.startsWith(RECORDS)) {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
@@ -97,8 +102,9 @@ export class StoreChecker {
     for (const [resource, record, largest] of written) this.#checkRecord(resource, record, largest, leaving);
     for (const [resource, id] of gone) this.#queue(resource).delete(id);
     for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
-    if (!this.#world.isTraced) return;
     const changed = new Set([...written, ...gone, ...arrived].map(([resource]) => resource));
+    for (const resource of changed) this.#writesOf.set(resource, (this.#writesOf.get(resource) ?? 0) + 1);
+    if (!this.#world.isTraced) return;
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
 
@@ -187,6 +193,17 @@ export class StoreChecker {
     for (const [resource, queue] of this.#tickets) {
       for (const { request } of queue.values()) yield [resource, request.holder];
     }
+  }
+
+  /**
+   * The number of the last write of this resource, if it left a hold that may be taken, because its lease ended before this time,
+   * and there is a request that waits, or none; otherwise undefined.
+   */
+  leaves(resource: string, before: number, isWaitedFor: boolean): number | undefined {
+    const { holds = [], onStale } = this.#records.get(resource) ?? {};
+    const isLeft = holds.some(({ lease }) => (this.#endedAt.get(lease) ?? Number.POSITIVE_INFINITY) < before);
+    const isWaiting = this.#queue(resource).size > 0;
+    return isLeft && onStale === 'reclaim' && isWaiting === isWaitedFor ? this.#writesOf.get(resource) : undefined;
   }
 
   /** Whether the store still has this hold. */

@@ -3,6 +3,7 @@ import type { Collected, TicketClaim } from '../../runtime/holds/tickets.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { setMaxListeners } from 'node:events';
 import { Failure } from '../../failure.ts';
+import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { type Checker, type Held, Violation } from './checker.ts';
@@ -152,6 +153,19 @@ export abstract class User {
     }
     if (answer.kind === 'gone') throw new NotAcquired(resource, { kind: 'lost' });
     return answer.hold;
+  }
+
+  /** No person is there to decide about stale holds, so locks must not wait for one. */
+  protected async mayBeReclaimed(lock: Lock): Promise<void> {
+    for (;;) {
+      this.doing = `configures ${lock.name} to be reclaimed`;
+      try {
+        return await lock.configure({ onStale: 'reclaim', maxHoldMs: null, ttlMs: null });
+      } catch (error) {
+        if (!isExpected(error) || Failure.is(error, 'closed')) throw error;
+        await this.pause(500);
+      }
+    }
   }
 
   protected pause(longestMs: number): Promise<void> {

@@ -1,4 +1,5 @@
 /** The workloads of simulated users, by name. */
+import { AnswersWorker } from './answers-workload.ts';
 import { ManyWorker } from './many-workload.ts';
 import { MemberWorker } from './member-workload.ts';
 import { NamedWorker } from './named-workload.ts';
@@ -25,10 +26,11 @@ interface Kind {
 }
 
 export const WORKLOADS = {
-  holds: { user: Worker, rounds: [3, 28], callsPerSecond: 200, share: 28 },
+  holds: { user: Worker, rounds: [3, 28], callsPerSecond: 200, share: 24 },
   tasks: { user: TaskWorker, rounds: [3, 25], callsPerSecond: 200, share: 10 },
   names: { user: NamedWorker, rounds: [3, 20], callsPerSecond: 300, share: 23 },
   slots: { user: SlotsWorker, rounds: [3, 20], callsPerSecond: 300, share: 15 },
+  answers: { user: AnswersWorker, rounds: [3, 12], callsPerSecond: 300, share: 4 },
   rest: { user: RestWorker, rounds: [3, 20], callsPerSecond: 300, share: 4, takesTurns: true },
   members: { user: MemberWorker, rounds: [3, 15], callsPerSecond: 300, share: 5 },
   pipelines: { user: PipelineWorker, rounds: [3, 15], callsPerSecond: 300, share: 10, takesTurns: true },
