@@ -1,4 +1,4 @@
-// A hold can end before its holder is done. Its signal says so, before anybody else gets in, and can stop the work: here
+// A hold can end before its holder is done. Its signal says so, before another holder gets in, and can stop the work: here
 // a copy in many small steps that may take half a second, and takes longer.
 
 import assert from 'node:assert/strict';

@@ -25,23 +25,25 @@ const place = args.indexOf('--all');
 const everything = place < 0 ? undefined : args[place + 1];
 const wanted = AMOUNTS.filter((amount) => args.includes(amount));
 
+const FILLED = AMOUNTS.slice(1);
 /** View, path, and which amounts it is worth looking at with. */
 const VIEWS = /** @type {readonly (readonly [string, string, readonly string[]])[]} */ ([
   ['locks', '/locks', AMOUNTS],
-  ['lock', '/locks/main-branch', ['little']],
+  ['lock', '/locks/main-branch', FILLED],
   ['github', '/github/42', ['nothing']],
   ['semaphores', '/semaphores', AMOUNTS],
-  ['semaphore', '/semaphores/gpu', ['little']],
+  ['semaphore', '/semaphores/gpu', FILLED],
   ['drained', '/semaphores/staging', ['little']],
   ['tasks', '/tasks', AMOUNTS],
-  ['task', '/tasks/lint-web', ['little']],
+  ['task', '/tasks/lint-web', FILLED],
   ['pipelines', '/pipelines', AMOUNTS],
-  ['pipeline', '/pipelines/release-41', ['little']],
+  ['pipeline', '/pipelines/release-41', FILLED],
   ['members', '/members', AMOUNTS],
-  ['member', '/members/builder-1', ['little']],
+  ['member', '/members/builder-1', FILLED],
   ['timeline', '/timeline', AMOUNTS],
   ['past', '/timeline?at=THEN', ['little']],
   ['break', '/locks/main-branch', ['little']],
+  ['deadlock', '/deadlocks/DEADLOCK', FILLED],
   // Last: what is stuck for half a minute needs somebody, and a chart needs some minutes.
   ['overview', '/overview', AMOUNTS],
   ['charts', '/charts', AMOUNTS],
@@ -108,7 +110,9 @@ async function pictureAll(amount) {
           );
           if (everything === undefined && kept === undefined) continue;
           if (view === 'charts' && amount !== 'nothing') await sleep(Math.max(0, begun + CHARTED_MS - Date.now()));
-          const at = path.replace('THEN', new Date(then ?? 0).toISOString());
+          const at = path
+            .replace('THEN', new Date(then ?? 0).toISOString())
+            .replace('DEADLOCK', path.includes('DEADLOCK') ? await lastDeadlock(served) : '');
           const page = await shown(served, at, theme, view === 'charts' && width === 'wide' ? TALL : viewport);
           if (view === 'break') await askToBreak(page);
           const file =
@@ -130,6 +134,16 @@ async function pictureAll(amount) {
     await served.ended;
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+/** @param {import('./serving.mjs').Served} served */
+async function lastDeadlock({ url, link }) {
+  const token = link.slice(link.indexOf('=') + 1);
+  const answer = await fetch(`${url}/v1/history?pattern=lock:deadlock`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const { events } = /** @type {{ events: { id: string }[] }} */ (await answer.json());
+  return events.at(-1)?.id ?? '';
 }
 
 /** @param {import('playwright-core').Page} page */

@@ -75,7 +75,24 @@ export async function fillWithLittle(box) {
     .catch(() => undefined);
   await box.pipelines.run(BOOK, { id: 'release-41', waits: false }).catch(() => undefined);
   await box.pipelines.start(BOOK, { id: 'release-42' });
+  await deadlock(box);
   return then;
+}
+
+/**
+ * Each of two holders has what the other wants; the second is refused.
+ *
+ * @param {Box} box
+ */
+async function deadlock(box) {
+  const [fixtures, ledger] = [box.lock('fixtures'), box.lock('ledger')];
+  const first = await fixtures.acquire({ holder: 'agent:9' });
+  const second = await ledger.acquire({ holder: 'agent:12' });
+  const waits = ledger.acquire({ holder: 'agent:9' });
+  await quietly(fixtures.acquire({ holder: 'agent:12' }));
+  await second.release();
+  await (await waits).release();
+  await first.release();
 }
 
 /** @param {Box} box */
@@ -107,7 +124,60 @@ export async function fillWithMuch(box) {
     else if (place % 12 === 2) await claim.fail('out of memory');
   }
   for (let place = 0; place < 25; place++) await box.pipelines.start(BOOK, { id: `release-${place}` });
+  await fillPages(box);
   for (let place = 0; place < 70; place++) await box.members.join(`worker-${place}`, { host: `node-${place % 9}` });
+}
+
+/**
+ * The things that have a page in the pictures, each with more than a page has room for.
+ *
+ * @param {Box} box
+ */
+async function fillPages(box) {
+  const main = box.lock('main-branch');
+  for (let turn = 0; turn < 30; turn++) await main.run(() => sleep(20 + turn), { holder: `agent:${turn % 7}` });
+  await main.acquire({
+    holder: 'pipeline:release-2026-11-17-eu-west-1-canary',
+    reason: 'merges forty changes of the night one by one, and runs every test between two of them',
+    metadata: { branch: 'release/2026-11-17/eu-west-1', commits: 40, tries: [1, 2, 3], owner: 'platform' },
+  });
+  for (let waiter = 0; waiter < 60; waiter++)
+    void quietly(main.acquire({ holder: `agent:${waiter}`, priority: -waiter }));
+  const gpu = box.semaphore('gpu', { capacity: 96 });
+  for (let holder = 0; holder < 32; holder++)
+    await gpu.acquire({ holder: `job:train-${holder}`, weight: 1 + (holder % 5) });
+  for (let waiter = 0; waiter < 20; waiter++)
+    void quietly(gpu.acquire({ holder: `job:next-${waiter}`, weight: 4 + waiter }));
+  const before = Array.from({ length: 24 }, (_, place) => `prepare-${place}`);
+  for (const id of before) await box.tasks.publish(id, {}, {});
+  const files = Array.from({ length: 60 }, (_, place) => `src/web/pages/page-${place}.ts`);
+  await box.tasks.publish('lint-web', { files }, { dependsOn: before, capabilities: ['node', 'web', 'large', 'eu'] });
+  for (let place = 0; place < 16; place++)
+    await box.tasks.publish(`web-part-${place}`, {}, { dependsOn: ['lint-web'] });
+  const names = [
+    'fetch',
+    'install',
+    'lint',
+    'build',
+    'unit',
+    'browser',
+    'pack',
+    'sign',
+    'stage',
+    'migrate',
+    'canary',
+    'ship',
+  ];
+  const regions = Array.from({ length: 9 }, (_, place) => `freeze/region-${place}`);
+  for (const region of regions) await box.lock(region).acquire({ holder: 'agent:ops', reason: 'closing of the books' });
+  const phases = names.map((name) => ({
+    ...{ name, run: `seq 1 20 | sed 's/^/${name}: step /'`, idempotent: true },
+    ...(name === 'migrate' && { pre: { condition: { all: regions.map((region) => ({ lockFree: region })) } } }),
+  }));
+  await quietly(box.pipelines.run({ name: 'release', phases }, { id: 'release-41', waits: false }));
+  await box.members.join('builder-1', { host: 'builder-1.fleet', role: 'builder' });
+  for (let place = 0; place < 12; place++) await box.lock(`slice/${place}`).acquire({ holder: 'builder-1' });
+  await deadlock(box);
 }
 
 /**

@@ -59,12 +59,11 @@ interface TailFlags extends FollowFlags {
   readonly follow: boolean;
 }
 
-/** Nothing of the past has come for this long: it is complete. */
+/** The past is complete once no event has arrived for this long. */
 const QUIET_MS = 250;
 
 /**
- * Prints what happened since, by time, and then what happens. Two watches deliver the past, that of tasks on its own, so it
- * is collected first.
+ * Prints past events by time, then new ones. Two watches deliver the past, one of them for tasks, so it collects the past first.
  */
 async function pastEvents(
   command: Command,
@@ -87,7 +86,7 @@ async function pastEvents(
     const flush = (): void => {
       const collected = (past ?? []).sort((one, other) => one.at - other.at);
       past = undefined;
-      // Of a past with more events than were asked for, the newest.
+      // If the past has more events than asked for, print the newest.
       for (const event of collected.slice(-Math.min(left, collected.length))) print(event);
       if (follow) tell('signalbox: waiting for events; Ctrl-C stops');
       else enough.abort();
@@ -111,7 +110,7 @@ async function pastEvents(
   });
 }
 
-/** Counts of what no event reaches other processes about. */
+/** Counts denials, which make no event for other processes. */
 function addDenied(denied: Command): void {
   denied
     .description('print how often each lock and semaphore was denied, in all processes together')

@@ -27,6 +27,7 @@ export interface AcquireFlags {
   readonly wait?: number | false;
   readonly priority?: number;
   readonly reason?: string;
+  readonly sensitive?: true;
   readonly metadata?: Json;
   readonly maxHold?: number;
   readonly stealStale?: true;
@@ -52,6 +53,7 @@ export function addAcquireOptions(command: Command): Command {
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
     .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
+    .option('--sensitive', 'the witness enters only hashes of the reason and the metadata')
     .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', limitArgument)
     .option('--steal-stale', 'take a stale hold even if a person should decide (configure --on-stale alert)')
     .option('--force', 'take it from its holder, for administrators; needs --reason');
@@ -84,7 +86,7 @@ export function detachedOptions(
   onWaiting: () => void,
   signal: AbortSignal,
 ): DetachedOptions & { readonly holder: string } {
-  const { ttl, wait, priority, reason, metadata, maxHold, pid } = flags;
+  const { ttl, wait, priority, reason, metadata, sensitive, maxHold, pid } = flags;
   // A ticket is a place in line: its request always joins it.
   const gaveUpAtOnce = flags.ticket === undefined && (wait === false || wait === 0);
   const taking = takingBy(flags);
@@ -101,6 +103,7 @@ export function detachedOptions(
       priority,
       reason,
       metadata,
+      sensitive,
       maxHoldMs: maxHold,
     }),
   };

@@ -1,4 +1,4 @@
-/** `signalbox mcp`: the store for one coding agent, over stdin and stdout. Loads the protocol only when it is started. */
+/** `signalbox mcp`: serves the store to one coding agent over stdin and stdout. Loads the protocol only when it is started. */
 import type { Command } from 'commander';
 import { given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -36,7 +36,7 @@ For an agent in a sandbox or on another machine: signalbox serve, and http://HOS
         const onTrouble = (message: string): void => complain(`signalbox mcp: ${printable(message)}`);
         await serveOverStdio({ version: VERSION, signal, onTrouble, ...given({ store }) });
       }).catch((error: unknown) => {
-        // The client ends its servers by a signal; that is no failure.
+        // Clients end their servers with a signal, so that is not a failure.
         if (error instanceof CliExit && error.message === '') throw new CliExit(EXIT.ok, '');
         throw error;
       });

@@ -27,12 +27,12 @@ interface Flags extends KeeperFlags {
   readonly log?: LogLevel;
 }
 
-/** What serves `/mcp`, loaded when it is first asked. */
+/** The handler of `/mcp`, loaded with the first request. */
 interface McpModule {
   mcpOverHttp(box: unknown, options: object): unknown;
 }
 
-/** What this command uses of the library, which it loads by Node's own means with the packages that are installed. */
+/** The parts of the library that this command uses. It loads them with Node's `import` and the installed packages. */
 interface ServerModule {
   serve(options: object): Promise<{
     readonly url: string;
@@ -48,24 +48,24 @@ const DEFAULT_PORT = 7300;
 export function define(command: Command): void {
   command
     .addOption(
-      new Option('--port <number>', 'the port; 0: any that is free')
+      new Option('--port <number>', 'the port; 0 takes any free one')
         .argParser(portArgument)
         .default(DEFAULT_PORT, 'port 7300'),
     )
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
-    .option('--cert <file>', 'serve TLS with this certificate (PEM); it is read again when it changes')
+    .option('--cert <file>', 'serve TLS with this certificate (PEM); read again when it changes')
     .option('--key <file>', 'the key of the certificate (PEM)')
-    .option('--allow-host <name>', 'a name under which clients reach it, besides localhost (repeatable)', all, none)
+    .option('--allow-host <name>', 'a host name of this server, besides localhost (repeatable)', all, none)
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
-    .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
+    .option('--rate <number>', 'the most requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
     .addOption(
-      new Option('--log <level>', 'what is logged on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
+      new Option('--log <level>', 'how much to log on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
     )
     .option('--witness-sign <file>', 'seal the record of the witness with this private key')
-    .option('--witness-anchor <place>', 'keep its checkpoints in a file, git:REF or command:COMMAND too')
-    .option('--witness-archive <directory>', 'keep what is trimmed of it in files there')
+    .option('--witness-anchor <place>', 'also keep its checkpoints in a file, git:REF or command:COMMAND')
+    .option('--witness-archive <directory>', 'export its entries to files there before they are trimmed')
     .addHelpText(
       'after',
       `
@@ -84,7 +84,7 @@ Ctrl-C stops it; requests that wait keep their place in the queue.`,
         throw new CliExit(EXIT.usage, '--cert and --key belong together: name both files');
       }
       await interruptible((signal) => serveUntil(command, flags, signal)).catch((error: unknown) => {
-        // Ctrl-C is how a server is meant to end.
+        // Ctrl-C is the normal way to end a server.
         if (error instanceof CliExit && error.message === '') return;
         throw error;
       });
@@ -121,7 +121,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     if (isJson(command)) printJson({ url, store: place, tokenFile, pid: process.pid });
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);
-      // A log is no place for a secret.
+      // A secret does not belong in a log.
       if (screen().isTTY === true) print(`For you, as administrator: ${url}/#token=${localToken}`);
       else print('Its local token: signalbox token local');
     }

@@ -1,4 +1,4 @@
-/** `signalbox token …`: the tokens by which programs reach a server. */
+/** `signalbox token …`: the tokens that let programs use a server. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Role, ROLES } from '../core/index.ts';
 import { withoutPassword } from '../store/index.ts';
@@ -39,8 +39,12 @@ function create(command: Command): void {
     .argument('<name>', 'what people call it')
     .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
     .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
-    .option('--expires <duration>', 'it is refused after this time (default: never)', durationArgument)
-    .option('--link <url>', 'print a link that opens the dashboard there with it, in place of the token', pageArgument)
+    .option('--expires <duration>', 'servers refuse it after this time (default: never)', durationArgument)
+    .option(
+      '--link <url>',
+      'print a link that opens the dashboard there with the token, instead of the token',
+      pageArgument,
+    )
     .addHelpText(
       'after',
       `
@@ -76,7 +80,7 @@ function pageArgument(text: string): URL {
   throw new InvalidArgumentError('Expected the address of a server, such as http://127.0.0.1:7300.');
 }
 
-/** The page takes the token out of its address, and goes on to what stood there before. */
+/** The page takes the token out of its address, and then opens the rest of the address. */
 export function linkWith(page: URL, secret: string): string {
   const link = new URL(page);
   const view = link.hash.slice(1);
@@ -103,7 +107,7 @@ function list(command: Command): void {
 function revoke(command: Command): void {
   command
     .description('end a token: every server refuses it from now on')
-    .argument('<id>', 'of the token, as token list prints it')
+    .argument('<id>', 'the id of the token, as token list prints it')
     .addHelpText(
       'after',
       '\nExample:\n  signalbox token revoke 3f9c0a51d2e86b47\n\nExit code 1 if there is no such token.',
@@ -119,7 +123,7 @@ function revoke(command: Command): void {
 
 function local(command: Command): void {
   command
-    .description('print the token of the administrator of this machine, which serve has made')
+    .description("print the local administrator's token, which serve made")
     .addHelpText(
       'after',
       `

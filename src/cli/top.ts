@@ -2,8 +2,10 @@
 import type { Command } from 'commander';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
+import { systemClock } from '../clock.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import type { GitHubBoard } from '../github/board.ts';
 import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
 import { breaker, nothingBroken } from './breaking.ts';
@@ -21,6 +23,7 @@ const EXAMPLES = `
 Examples:
   signalbox top
   signalbox top --store etcd://box.example.org
+  signalbox top --github owner/name                      with the locked issues of a repository
 
 What needs a person comes first, then locks and their queues, semaphores, tasks, pipelines and members. Keys: 1 to 7
 choose a view, j and k or the arrows a row, enter shows everything about it, / filters, b breaks a lock after a
@@ -29,14 +32,31 @@ question, ? explains keys and signs, q ends it.
 It needs a terminal. Without one: signalbox status --watch, and for programs signalbox status --json.`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES).action(async () => {
-    refuseWithoutTerminal(command);
-    await withBox(command, (box, signal) => new Top(box, storeOf(command)).run(signal)).catch((error: unknown) => {
-      // Node aborts if it cannot restore the modes of a terminal that was closed. A signal ends it without a try.
-      if (error instanceof CliExit && error.exitCode === HUNG_UP) process.kill(process.pid, 'SIGHUP');
-      throw error;
+  command
+    .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ github }: TopOptions) => {
+      refuseWithoutTerminal(command);
+      const issues = github === undefined ? undefined : await issuesOn(github);
+      const top = (box: Signalbox): Top => new Top(box, storeOf(command), issues);
+      await withBox(command, (box, signal) => top(box).run(signal)).catch((error: unknown) => {
+        // Node aborts if it cannot restore the modes of a terminal that was closed. A signal ends it without a try.
+        if (error instanceof CliExit && error.exitCode === HUNG_UP) process.kill(process.pid, 'SIGHUP');
+        throw error;
+      });
     });
-  });
+}
+
+interface TopOptions {
+  readonly github?: string;
+}
+
+/** Loads what talks to GitHub only for a user who asked for it. */
+async function issuesOn(repository: string): Promise<GitHubBoard> {
+  const { LockManager } = await import('../github/index.ts');
+  const { GitHubBoard } = await import('../github/board.ts');
+  const locks = new LockManager({ githubRepo: repository, requestTimeoutMs: GITHUB_ANSWERS_MS });
+  return new GitHubBoard(repository, locks, systemClock);
 }
 
 function refuseWithoutTerminal(command: Command): void {
@@ -57,6 +77,8 @@ function storeOf(command: Command): string {
 }
 
 const HUNG_UP = 128 + constants.signals.SIGHUP;
+/** A request that is under way keeps the process alive, so a user who quits waits no longer than this. */
+const GITHUB_ANSWERS_MS = 5_000;
 /** Ages go on. */
 const TICK_MS = 1_000;
 /** Changes within this time are shown together. */
@@ -70,6 +92,7 @@ const PAST_MS = 600_000;
 
 class Top {
   readonly #box: Signalbox;
+  readonly #issues: GitHubBoard | undefined;
   readonly #heard = new Heard();
   readonly #paint = paintFor(screen());
   readonly #ended = new AbortController();
@@ -80,9 +103,10 @@ class Top {
   #wake = (): void => undefined;
   #hasChanged = true;
 
-  constructor(box: Signalbox, store: string) {
+  constructor(box: Signalbox, store: string, issues: GitHubBoard | undefined) {
     this.#box = box;
-    this.#board = emptyBoard(store);
+    this.#issues = issues;
+    this.#board = { ...emptyBoard(store), github: issues?.last };
   }
 
   async run(interrupted: AbortSignal): Promise<void> {
@@ -96,6 +120,7 @@ class Top {
     try {
       this.#draw();
       void this.#listen(signal);
+      void this.#followIssues(signal);
       await this.#keepLooking(signal);
     } finally {
       clearInterval(clock);
@@ -126,6 +151,16 @@ class Top {
       const since = this.#board.trouble?.since ?? Date.now();
       const trouble = { since, message: error instanceof Error ? error.message : String(error) };
       this.#board = { ...this.#board, trouble };
+    }
+  }
+
+  /** Asks GitHub beside everything else: a slow answer holds nothing up. */
+  async #followIssues(signal: AbortSignal): Promise<void> {
+    while (this.#issues !== undefined && !signal.aborted) {
+      const github = await this.#issues.look();
+      this.#board = { ...this.#board, github };
+      this.#draw();
+      await this.#pause(github.everyMs, signal, false);
     }
   }
 

@@ -1,4 +1,4 @@
-/** `signalbox witness …`: the record of every change, and what shows that nobody has changed it. */
+/** `signalbox witness …`: the record of every change, and the proof that nobody changed it. */
 import type { Command } from 'commander';
 import { addKey } from './witness/key.ts';
 import { addProof } from './witness/proof.ts';

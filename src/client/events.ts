@@ -102,7 +102,7 @@ interface Message {
 }
 
 /** Parses the messages of a `text/event-stream`; calls `heard` for everything that arrives. */
-export async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
+async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let rest = '';

@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts';
 import type { WitnessWarnings } from '../core/troubles.ts';
 import type { WitnessFilter } from '../runtime/witness/filter.ts';
 import type { OwnEntry } from '../runtime/witness/log.ts';
-import { messagesOf } from './events.ts';
+import { RemoteEvents } from './events.ts';
 import type { Requests } from './requests.ts';
 
 interface EntriesPage {
@@ -50,27 +50,22 @@ export class RemoteWitness {
   }
 
   /**
-   * Follows the matching entries; with `last`, it begins with that many existing ones, without a gap. Ends when `signal` aborts
-   * or the connection breaks: then read the entries `since` the last one.
+   * Follows the matching entries; with `last`, it begins with that many existing ones, without a gap. Reconnects after a lost
+   * connection, to any server, and neither misses nor repeats an entry. Throws if no server answers at first. Ends when `signal`
+   * aborts.
    */
   async *watch(
     filter: WitnessFilter = {},
     options: { readonly signal?: AbortSignal; readonly last?: number } = {},
   ): AsyncGenerator<WitnessEntry, void> {
-    const { last } = options;
+    const { last, signal } = options;
     const asked = { ...filter, ...(last !== undefined && { last }) };
     const query = new URLSearchParams(
       Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]),
     );
-    const signal = options.signal ?? this.#requests.closed.signal;
-    try {
-      const response = await this.#requests.stream(`/v1/witness/watch?${query.toString()}`, {}, signal);
-      for await (const { event, data } of messagesOf(response, () => undefined)) {
-        if (event === 'entry') yield JSON.parse(data) as WitnessEntry;
-      }
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
+    const path = `/v1/witness/watch?${query.toString()}`;
+    const sent: AsyncIterable<unknown> = new RemoteEvents(this.#requests, path, { ...(signal && { signal }) });
+    for await (const entry of sent) yield entry as WitnessEntry;
   }
 
   /** Has the server read the whole record; `finding` names the first problem, if there is one. */

@@ -18,7 +18,7 @@ export function roomIn(record: SemaphoreRecord): number {
   return record.capacity - weightOf(record.holds);
 }
 
-/** Of a drained semaphore nothing can be had. */
+/** A drained semaphore has no free slots. */
 export function freeIn(record: SemaphoreRecord): number {
   return record.drained === undefined ? Math.max(0, roomIn(record)) : 0;
 }

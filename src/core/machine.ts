@@ -85,6 +85,8 @@ export interface Origin {
   /** What asked; the primitive, if not given. */
   readonly component?: string;
   readonly trace?: string;
+  /** Its reason and metadata are entered as hashes. */
+  readonly sensitive?: true;
 }
 
 /** A request: a command, and while it waits, a place in the queue. */

@@ -83,7 +83,7 @@ export type SemaphoreCommand =
   | HoldCommand<SemaphoreHold>
   /** `capacity`: makes the semaphore if no request has made it yet; another capacity than it has is refused. */
   | (Configure & { readonly capacity?: number })
-  /** `from`: the capacity that whoever asks has seen; another one stays. */
+  /** `from` is the capacity that the caller saw; if it has changed since, it stays. */
   | { readonly kind: 'resize'; readonly capacity: number; readonly from?: number; readonly holder?: string }
   | DrainCommand;
 

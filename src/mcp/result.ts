@@ -87,7 +87,7 @@ const AFTER_REFUSAL = {
   'session-lost': { next: AGAIN, isError: true },
 } satisfies Record<Refusal['kind'], After> as Readonly<Record<Refusal['kind'], After>>;
 
-const STOP = 'Stop the work that needed it: another holder may have it by now. Call acquire to ask again.';
+export const STOP = 'Stop the work that needed it: another holder may have it by now. Call acquire to ask again.';
 
 const AFTER = {
   lost: STOP,

@@ -5,7 +5,7 @@ import { STRATEGIES, type Strategy } from '../core/strategy.ts';
 
 const WAIT = ['waitMs', 'signal', 'onWaiting'];
 /** Of a request for several resources at once: the rest is said of each of them, or cannot be had for several. */
-const TOGETHER = ['holder', 'priority', 'reason', 'metadata', 'within', ...WAIT];
+const TOGETHER = ['holder', 'priority', 'reason', 'metadata', 'sensitive', 'within', ...WAIT];
 const SINGLE = [...TOGETHER, 'maxHoldMs', 'strategy'];
 const KNOWN = {
   together: TOGETHER,
@@ -18,11 +18,13 @@ const KNOWN = {
 export function optionsProblem(options: unknown, kind: keyof typeof KNOWN): string | undefined {
   const shape = shapeProblem(options, KNOWN[kind]);
   if (shape !== undefined) return shape;
-  const { strategy, reason, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
+  const { strategy, reason, sensitive, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
   if (strategy !== undefined && !STRATEGIES.includes(strategy as Strategy)) {
     return `strategy is ${shown(strategy)}; expected ${STRATEGIES.map(shown).join(' or ')}`;
   }
   if (strategy === 'force' && (reason ?? '') === '') return 'strategy is "force", which has to give a reason';
+  if (sensitive !== undefined && typeof sensitive !== 'boolean')
+    return `sensitive is ${shown(sensitive)}; expected true or false`;
   if (signal !== undefined && !(signal instanceof AbortSignal)) return `signal is ${shown(signal)}, not an AbortSignal`;
   if (onWaiting !== undefined && typeof onWaiting !== 'function') {
     return `onWaiting is ${shown(onWaiting)}, not a function`;

@@ -17,7 +17,7 @@ import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
 import { ServerFigures } from './figures.ts';
-import type { GitHubBoard } from './github-board.ts';
+import type { GitHubBoard } from '../github/board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { checked, parsed, queryOf, refuseUnlessDecodable } from './input.ts';
 import { RateLimit } from './limits.ts';

@@ -3,7 +3,18 @@
 const HEARTBEAT_MS = 15_000;
 const encoder = new TextEncoder();
 
-export function entryStream(begin: (over: AbortSignal) => AsyncIterable<unknown>, signal: AbortSignal): Response {
+/** What is sent, and the place from which a reader who has it can go on. */
+export interface SentEntry {
+  readonly id: string;
+  readonly data: unknown;
+}
+
+/** `id`: the place of a reader who has nothing yet. */
+export function entryStream(
+  id: string,
+  begin: (over: AbortSignal) => AsyncIterable<SentEntry>,
+  signal: AbortSignal,
+): Response {
   const left = new AbortController();
   const items = begin(AbortSignal.any([signal, left.signal]))[Symbol.asyncIterator]();
   let heartbeat: NodeJS.Timeout | undefined;
@@ -14,7 +25,7 @@ export function entryStream(begin: (over: AbortSignal) => AsyncIterable<unknown>
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        controller.enqueue(encoder.encode('retry: 1000\nevent: open\ndata: {}\n\n'));
+        controller.enqueue(encoder.encode(`retry: 1000\nid: ${id}\nevent: open\ndata: {}\n\n`));
         heartbeat = setInterval(() => {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': alive\n\n'));
         }, HEARTBEAT_MS);
@@ -23,7 +34,9 @@ export function entryStream(begin: (over: AbortSignal) => AsyncIterable<unknown>
         try {
           const { done, value } = await items.next();
           if (done !== true)
-            return controller.enqueue(encoder.encode(`event: entry\ndata: ${JSON.stringify(value)}\n\n`));
+            return controller.enqueue(
+              encoder.encode(`id: ${value.id}\nevent: entry\ndata: ${JSON.stringify(value.data)}\n\n`),
+            );
           over();
           controller.close();
         } catch (error) {

@@ -3,7 +3,7 @@ import { counter, type Families, gauge, histogram, rendered } from '../metrics/f
 import { familiesOf, type MetricsSources } from '../metrics/prometheus.ts';
 import { Histogram } from '../runtime/observe/measures.ts';
 import type { EventHub } from './event-hub.ts';
-import type { BoardView, GitHubBoard } from './github-board.ts';
+import type { BoardView, GitHubBoard } from '../github/board.ts';
 
 export class ServerFigures {
   readonly #sources: MetricsSources;

@@ -8,7 +8,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { HeaderReader } from './asked.ts';
 import type { EventHub } from './event-hub.ts';
 import type { ServerFigures } from './figures.ts';
-import type { GitHubBoard } from './github-board.ts';
+import type { GitHubBoard } from '../github/board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
 /** The sender of a request, and what its token allows. */

@@ -72,6 +72,7 @@ export const asking = {
   priority: priority.optional(),
   reason: reason.optional(),
   metadata: metadata.optional(),
+  sensitive: z.boolean().optional().describe('The witness enters only salted hashes of reason and metadata.'),
   maxHoldMs: maxHoldMs.optional(),
   strategy: strategy.optional(),
   within: within.optional(),

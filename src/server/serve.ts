@@ -7,7 +7,7 @@ import { isRegistered } from '../opentelemetry/registered.ts';
 import type { LogLevel } from '../runtime/log.ts';
 import type { RecordKeeping } from '../runtime/witness/retention.ts';
 import { open } from '../runtime/open.ts';
-import { GitHubBoard } from './github-board.ts';
+import { GitHubBoard } from '../github/board.ts';
 import { placeOf, serverOf, type ServerOptions } from './app.ts';
 import { withoutPassword } from '../store/index.ts';
 import { logRequest, serverLog } from './log.ts';

@@ -2,8 +2,7 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { existsSync } from 'node:fs';
 import { open, type Signalbox } from 'signalbox';
-import type { GitHubBoard } from '../../src/server/github-board.ts';
-import { listen, type Listening, serverOf } from '../../src/server/index.ts';
+import { listen, type Listening, serverOf, type ServerOptions } from '../../src/server/index.ts';
 
 export const CHROMIUM = '/usr/bin/chromium';
 /** Tests that need a browser are left out where there is none; scripts/packages.mjs says so, and CI refuses that. */
@@ -37,9 +36,9 @@ export class Site {
     this.#listening = listening;
   }
 
-  static async on(url = 'memory:', github?: GitHubBoard): Promise<Site> {
+  static async on(url = 'memory:', allowed: Allowed = {}): Promise<Site> {
     const box = await open(url);
-    return new Site(box, await serve(box, github));
+    return new Site(box, await serve(box, allowed));
   }
 
   get url(): string {
@@ -73,8 +72,10 @@ export class Site {
   }
 }
 
-async function serve(box: Signalbox, github?: GitHubBoard): Promise<Listening> {
-  const server = serverOf(box, { localToken: LOCAL, ...(github !== undefined && { github }) });
+type Allowed = Pick<ServerOptions, 'github' | 'allowsCommands'>;
+
+async function serve(box: Signalbox, allowed: Allowed): Promise<Listening> {
+  const server = serverOf(box, { localToken: LOCAL, ...allowed });
   return listen(server, { port: 0, host: '127.0.0.1' });
 }
 

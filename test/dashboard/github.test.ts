@@ -5,7 +5,7 @@ import { LockManager } from 'signalbox/github';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type LocalServer, serveLocalGitHub } from '../../src/github/local/serve.ts';
-import { GitHubBoard } from '../../src/server/github-board.ts';
+import { GitHubBoard } from '../../src/github/board.ts';
 import { hasBrowser, launch, Site, visit } from './browser.ts';
 
 let browser: Browser;
@@ -28,7 +28,9 @@ beforeAll(async () => {
   locks = new LockManager({ githubRepo: 'local/repository' });
   await locks.acquireLock(7, { workerId: 'agent:1', nodeId: 'runner-1', taskInfo: { complexity: 'small' } });
   // It looks at GitHub all the time, so that the page hears of a change without a wait.
-  site = await Site.on('memory:', new GitHubBoard('local/repository', locks, systemClock, 50));
+  site = await Site.on('memory:', {
+    github: new GitHubBoard('local/repository', locks, systemClock, 50),
+  });
   await site.hold('in-the-store', 'agent:5');
   browser = await launch();
 });

@@ -330,6 +330,6 @@ describe('a hook', () => {
     });
     const { code, stdout } = await signalbox(['agents', 'hook', 'claude-code'], { cwd: folder, env: broken, input });
     expect(code).toBe(0);
-    expect(stdout).toContain('Whether you hold it cannot be told');
+    expect(stdout).toContain('It is unknown whether you hold it');
   });
 });

@@ -5,6 +5,8 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Signalbox } from 'signalbox';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFailed } from 'vitest';
+import { LockManager } from 'signalbox/github';
+import { serveLocalGitHub } from '../../src/github/local/serve.ts';
 import { isMissing } from '../support/programs.ts';
 import { built, ENTRY, Place } from '../support/run-processes.ts';
 
@@ -111,6 +113,26 @@ describe.skipIf(isMissing('tmux'))('top', () => {
     expect(other.isValid).toBe(true);
     keys('C-c');
     await again.ended(130);
+  });
+
+  it('lists the locked issues of a repository with the locks, each with a page, and breaks none of them', async () => {
+    const github = await serveLocalGitHub({ repository: 'acme/app' });
+    github.github.repository.addIssue(7, 'Seven', Date.now());
+    const manager = new LockManager({ githubRepo: 'acme/app', baseUrl: github.url, token: 'local' });
+    try {
+      await manager.acquireLock(7, { workerId: 'agent:7', nodeId: 'runner-1' });
+      const top = start(`GITHUB_API_URL=${github.url} GITHUB_TOKEN=local box top --github acme/app`);
+      await shows(/ON GITHUB +acme\/app +1 held\n.*■ #7 +agent:7 +Seven .*renewed \d+s/);
+      keys('2', 'b');
+      await shows(/A lock on GitHub cannot be broken from here/);
+      keys('Enter');
+      await shows(/Issue #7\n[^]*worker +agent:7\n[^]*node +runner-1\n[^]*signalbox github queue 7 --repo acme\/app/);
+      keys('q', 'q');
+      await top.ended(0);
+    } finally {
+      await manager[Symbol.asyncDispose]();
+      await github.close();
+    }
   });
 
   it('gives the terminal back when it is killed, when it crashes, and while it is stopped', async () => {

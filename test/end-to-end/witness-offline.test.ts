@@ -3,8 +3,15 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkpointAnchor, type Signer } from '../../src/core/index.ts';
-import { signerWith } from '../../src/host/index.ts';
+import {
+  type Checkpoint,
+  checkpointAnchor,
+  entryLine,
+  nextEntry,
+  type Signer,
+  type WitnessEntry,
+} from '../../src/core/index.ts';
+import { sha256, signerWith } from '../../src/host/index.ts';
 import { Scratch } from '../support/cli.ts';
 import { exported, type History, record } from '../witness/history.ts';
 
@@ -30,6 +37,7 @@ describe('the witness without a store', () => {
     lines = exported(history);
     write('good.jsonl', joined(lines));
     write('anchors.jsonl', history.checkpoints.map((one) => `${checkpointAnchor(one)}\n`).join(''));
+    write('last-anchor.jsonl', `${checkpointAnchor(history.checkpoints.at(-1) as Checkpoint)}\n`);
   });
   afterAll(() => scratch.remove());
 
@@ -70,6 +78,28 @@ describe('the witness without a store', () => {
       stderr: `signalbox: line ${at + 1}: entry ${seq} of ${resource}: missing: ${seq} is missing: ${seq + 1} comes after ${seq - 1}\n`,
     });
   });
+
+  it.each(['inserted', 'reordered', 'truncated', 'forked', 'not-covered'] as const)(
+    'verify calls it by its name: %s',
+    async (kind) => {
+      const at = 10;
+      const { kind: _, hash: _hash, ...entry } = JSON.parse(lines[at] as string) as WitnessEntry & { kind: string };
+      const after = { resource: entry.resource, seq: entry.seq - 1, hash: entry.previous };
+      const twin = entryLine(nextEntry(after, { ...entry, time: entry.time + 1 }, sha256).entry);
+      const changed = {
+        inserted: lines.toSpliced(at, 0, lines[at] as string),
+        reordered: lines.with(at, lines[at + 1] as string).with(at + 1, lines[at] as string),
+        truncated: lines.slice(0, at),
+        forked: lines.toSpliced(at + 1, 0, twin),
+        // An anchor knows of a checkpoint after which this record was written anew.
+        'not-covered': exported(record({ ...SHAPE, entries: 30 })),
+      };
+      const file = write(`${kind}.jsonl`, joined(changed[kind]));
+      const anchor = kind === 'not-covered' ? ['--anchor', scratch.path('last-anchor.jsonl')] : [];
+      const { code, stdout } = await scratch.run('witness', 'verify', file, '--json', ...anchor);
+      expect({ code, ...(JSON.parse(stdout) as object) }).toMatchObject({ code: 65, ok: false, finding: { kind } });
+    },
+  );
 
   it('verify says that a packed record was cut off, and that a damaged one is damaged', async () => {
     const packed = gzipSync(joined(lines));

@@ -4,7 +4,7 @@ import { LockManager } from 'signalbox/github';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { TestClock } from 'signalbox/testing';
 import { serveLocalGitHub, type LocalServer } from '../../src/github/local/serve.ts';
-import { GitHubBoard } from '../../src/server/github-board.ts';
+import { GitHubBoard } from '../../src/github/board.ts';
 import { serve } from '../../src/server/serve.ts';
 import { Scratch } from '../support/cli.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LockMetrics } from 'signalbox';
 import type { LockedIssue } from 'signalbox/github';
 import { systemClock } from '../../src/clock.ts';
-import { GitHubBoard } from '../../src/server/github-board.ts';
+import { GitHubBoard } from '../../src/github/board.ts';
 import { root } from '../house/sources.ts';
 import { TestServer } from '../support/server.ts';
 

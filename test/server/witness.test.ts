@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
+import type { WitnessEntry } from '../../src/core/index.ts';
 import { always, openMemory, prefixed, readRange, Value } from '../../src/store/index.ts';
 import { LOCAL, readEvents, TestServer } from '../support/server.ts';
 
@@ -23,6 +24,13 @@ afterEach(async () => {
   await box.close();
   await server.close();
 });
+
+/** The answer of a server whose connection breaks after so many messages. */
+async function firstMessages(response: Response, count: number): Promise<Response> {
+  const sent = await readEvents(response, (found) => found.length === count);
+  const text = sent.map(({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  return new Response(text.join(''), { headers: { 'Content-Type': 'text/event-stream' } });
+}
 
 describe('the witness over HTTP', () => {
   it('says whether the record is intact, and what maintenance found damaged, also to those who come later', async () => {
@@ -151,6 +159,54 @@ describe('the witness over HTTP', () => {
     expect(await box.witness.proof(entered)).toEqual(await server.box.witness.proof(entered));
     await expect(box.witness.proof({ resource: 'lock/none', seq: 1 })).rejects.toMatchObject({ code: 'not-found' });
     expect(await box.witness.isOn()).toBe(true);
+  });
+
+  it('is followed without a gap or a repeat, although the connection breaks after every message, also within a write', async () => {
+    await server.box.witness.record({ component: 'äöü', event: 'x:before' });
+    const places: (string | null)[] = [];
+    // The first connection breaks before it brings an entry, the second one within the write that enters two of them.
+    const whileAway = async (): Promise<void> => {
+      const times = places.length - 1;
+      if (times === 1) await (await server.box.acquireAll([{ lock: 'a' }, { lock: 'b' }], { holder: 'ann' })).release();
+      else if (times > 1 && times <= 5) await server.box.witness.record({ component: 'äöü', event: `x:${times}` });
+    };
+    const broken = connect('http://127.0.0.1:7300', {
+      token: LOCAL,
+      async fetch(input, init) {
+        const request = new Request(String(input), init);
+        if (!request.url.includes('/witness/watch')) return server.server.fetch(request);
+        places.push(request.headers.get('last-event-id'));
+        await whileAway();
+        return firstMessages(await server.server.fetch(request), places.length === 1 ? 1 : 2);
+      },
+    });
+    const heard: WitnessEntry[] = [];
+    for await (const entry of broken.witness.watch({}, { last: 1 })) {
+      heard.push(entry);
+      if (entry.commands[0]?.events[0] === 'x:5') break;
+    }
+    await broken.close();
+    const all: WitnessEntry[] = [];
+    for await (const entry of server.box.witness.entries()) all.push(entry);
+    const names = [...new Set(all.map(({ resource }) => resource))];
+    const chains = (entries: readonly WitnessEntry[]): unknown =>
+      names.map((name) => entries.filter(({ resource }) => resource === name));
+    expect(heard).toHaveLength(all.length);
+    expect(chains(heard)).toEqual(chains(all));
+    expect(places[0]).toBeNull();
+    expect(places.slice(1, 3)).toEqual([expect.stringMatching(/^\d+$/), expect.stringMatching(/^\d+:witness\//)]);
+  });
+
+  it('is followed from its beginning by a reader who has a place in a store that is gone, and refuses a place that is none', async () => {
+    const { hash } = await server.box.witness.record({ component: 'c', event: 'x:y' });
+    const watch = (place: string): Promise<Response> =>
+      server.fetch('GET', '/v1/witness/watch', undefined, { headers: { 'Last-Event-ID': place } });
+    const [, first] = await readEvents(
+      await watch('999999:witness/lock/a/000000000001'),
+      (found) => found.length === 2,
+    );
+    expect(first).toMatchObject({ data: { hash } });
+    expect((await watch('yesterday')).status).toBe(400);
   });
 
   it('is read by viewers, written by workers under their own name, and sealed by administrators', async () => {

@@ -79,9 +79,11 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       expect(exits.slice(KILLED).map(([code]) => code as number)).toEqual(Array(PROCESSES - KILLED).fill(0));
       expect(exits.slice(0, KILLED).map(([, signal]) => signal as string)).toEqual(Array(KILLED).fill('SIGKILL'));
 
-      const verification = await box.witness.verify();
+      const progress: number[] = [];
+      const verification = await box.witness.verify({ onProgress: (entries) => void progress.push(entries) });
       expect(verification.finding).toBeUndefined();
       expect(verification.entries).toBeGreaterThan(least);
+      expect(progress.slice(0, 3)).toEqual([1000, 2000, 3000]);
 
       // Every write of a record or of a task has its entry: each record names the last one of its chain.
       const last = new Map<string, { seq: number; outcome: string }>();

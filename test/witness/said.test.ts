@@ -120,6 +120,35 @@ describe('an entry names the trace', () => {
   });
 });
 
+describe('what a holder calls sensitive', () => {
+  it('is entered as salted hashes alone, granted at once, after a wait by the process that releases, or with others', async () => {
+    const store = openMemory();
+    const ann = await opening(store);
+    const bob = await opening(store);
+    const secret = { reason: 'secret reason', metadata: { key: 'secret key' }, sensitive: true } as const;
+    const hold = await ann.lock('main').acquire({ holder: 'ann', ...secret });
+    const waiting = [
+      bob.lock('main').acquire({ holder: 'bob', ...secret }),
+      bob.semaphore('s', { capacity: 1 }).acquire({ holder: 'bob', ...secret }),
+    ];
+    await settled();
+    // The holder said it, so those who wait see it for as long as the hold lasts.
+    expect(JSON.stringify(await bob.lock('main').inspect())).toContain('secret key');
+    await hold.release();
+    for (const one of waiting) await (await one).release();
+    await (await ann.acquireAll([{ lock: 'a' }, { lock: 'b' }], { holder: 'ann', ...secret })).release();
+    const all = await commands(ann);
+    expect(JSON.stringify(all)).not.toContain('secret');
+    const hashed = { sha256: expect.any(String), bytes: expect.any(Number), salt: expect.any(String) };
+    const acquired = all.filter(({ outcome }) => outcome === 'acquired').map(({ detail }) => detail);
+    expect(acquired).toHaveLength(5);
+    for (const detail of acquired) expect(detail).toMatchObject({ reason: hashed, metadata: hashed });
+    const salts = acquired.map((detail) => (detail?.['reason'] as { salt: string }).salt);
+    expect(new Set(salts).size).toBe(salts.length);
+    await expect(ann.lock('main').acquire({ sensitive: 'yes' as never })).rejects.toThrow('expected true or false');
+  });
+});
+
 describe('entries are found', () => {
   it('by actor, resource, event, trace, component and time', async () => {
     const clock = new TestClock();

@@ -50,6 +50,23 @@ describe('maintenance', () => {
     expect((await box.witness.warnings()).isFilling).toBe(false);
   });
 
+  it('seals the record when the time has passed, and only if there is something new', async () => {
+    const clock = new TestClock(1_800_000_000_000);
+    const box = await opening(openMemory({ clock }), { clock, maintenanceMs: 86_400_000 });
+    await box.witness.configure({ checkpointMs: 60_000 });
+    const sealedAfter = async (ms: number): Promise<readonly number[]> => {
+      await clock.advance(ms);
+      await box.maintain();
+      return (await box.witness.checkpoints()).map(({ number }) => number);
+    };
+    expect(await sealedAfter(0)).toEqual([1]);
+    await use(box, 'main', 2);
+    expect(await sealedAfter(59_999)).toEqual([1]);
+    expect(await sealedAfter(1)).toEqual([1, 2]);
+    expect(await sealedAfter(60_000)).toEqual([1, 2]);
+    expect(await box.witness.verify()).toMatchObject({ checkpoints: 2, covered: 5 });
+  });
+
   it('names a damaged chain once, and seals and trims the others', async () => {
     const store = openMemory();
     const box = await opening(store);

@@ -93,7 +93,7 @@ export function refusalOf(
     ours: '',
     free: 'Nobody holds it now.',
     held: found.kind === 'held' ? `It is ${found.told}.` : '',
-    unknown: found.kind === 'unknown' ? `Whether you hold it cannot be told: ${found.why}.` : '',
+    unknown: found.kind === 'unknown' ? `It is unknown whether you hold it: ${found.why}.` : '',
   }[found.kind];
   const next =
     push.at === undefined

@@ -2,7 +2,7 @@
 import { commandsIn, type Found, nameOf, resolved, type Word } from './shell-text.ts';
 
 export interface Push {
-  /** Where git would look for the repository; undefined if it cannot be told. */
+  /** Where git would look for the repository; undefined if that is unknown. */
   readonly directory: string | undefined;
   /** The names of the branches. `current`: the one that is checked out there. `all`: every branch. */
   readonly branches: readonly (string | { readonly name: 'current' | 'all' })[];

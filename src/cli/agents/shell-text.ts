@@ -15,7 +15,7 @@ export interface Word {
 
 export interface Found {
   readonly words: readonly Word[];
-  /** Undefined if it cannot be told. */
+  /** Undefined if that is unknown. */
   readonly directory: string | undefined;
 }
 
@@ -176,7 +176,7 @@ export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Undefined if it cannot be told. */
+/** Undefined if that is unknown. */
 export function resolved(from: string | undefined, { text, isPlain }: Word, home?: string): string | undefined {
   if (!isPlain || text === '-' || /[*?[]/.test(text)) return undefined;
   if (text === '~' || text.startsWith('~/')) return home === undefined ? undefined : join(home, text.slice(1));

@@ -1,4 +1,4 @@
-/** What the commands on GitHub have in common: arguments, options, and how a refusal ends the command. */
+/** The arguments and options that the GitHub commands share, and how a refusal ends a command. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { hostname } from 'node:os';
 import { Failure } from '../../failure.ts';
@@ -37,9 +37,9 @@ export function addPlace(command: Command): Command {
 export function addAsking(command: Command): Command {
   return addPlace(command)
     .requiredOption('--worker <id>', 'who holds it')
-    .option('--node <id>', 'on which machine; by default the name of this one')
+    .option('--node <id>', 'the machine; by default the name of this one')
     .addOption(
-      new Option('--strategy <what>', 'if it is taken')
+      new Option('--strategy <what>', 'what to do if it is taken')
         .choices(Object.values(ConflictStrategy))
         .default(ConflictStrategy.RETRY),
     )
@@ -48,7 +48,7 @@ export function addAsking(command: Command): Command {
     .option('--priority <p>', 'in the queue: high, medium, low, or a number from -100 to 100');
 }
 
-/** The heartbeat follows from the timeout where that is short. */
+/** Derives the heartbeat from the timeout if that is short. */
 export function managerFor({ repo, api }: PlaceOptions, timeoutMs?: number): LockManager {
   return new LockManager({
     ...(repo !== undefined && { githubRepo: repo }),

@@ -21,7 +21,7 @@ export function addFake(command: Command): void {
     .option('--socket <path>', 'a unix socket instead of a port, which gh can use (http_unix_socket)')
     .option('--repo <owner/name>', 'its one repository', 'local/repository')
     .option('--issues <n>', 'how many open issues it has', '10')
-    .option('--delay <duration>', 'added to each request', '0')
+    .option('--delay <duration>', 'delay each request by this time', '0')
     .addHelpText(
       'after',
       `
@@ -35,7 +35,7 @@ Faults: broken-before, dropped-after, refused, refused-after, old-read, secondar
     )
     .action(async ({ port, socket, repo, issues, delay }: FakeOptions) => {
       const { importFile } = await import('../pipeline/import-file.ts');
-      // Of the testing kit, which the command line has no copy of.
+      // Comes from the testing kit, which is not part of the command line's bundle.
       const { serveLocalGitHub } = (await importFile('../github/local/serve.js')) as {
         readonly serveLocalGitHub: typeof serveLocal;
       };

@@ -63,7 +63,7 @@ function queue(command: Command): void {
           issue,
           waiting: waiting.map(({ sinceMs, ...one }) => ({ ...one, since: new Date(sinceMs).toISOString() })),
         });
-      if (waiting.length === 0) return print(`Nobody stands in line for issue #${issue}.`);
+      if (waiting.length === 0) return print(`Nobody waits in line for issue #${issue}.`);
       const rows = waiting.map(({ workerId, priority, sinceMs, isExpired }, place) => ({
         cells: [
           String(place + 1),

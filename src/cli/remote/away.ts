@@ -16,7 +16,7 @@ export class Away {
     this.#clock = clock;
   }
 
-  /** What the server answers; undefined if it is away, or if `over` has aborted meanwhile. */
+  /** The server's answer; undefined if it is away, or if `over` has aborted meanwhile. */
   async unless<T>(asked: Promise<T>, over: AbortSignal | undefined): Promise<T | undefined> {
     const begun = this.#clock.monotonic();
     try {
@@ -27,7 +27,7 @@ export class Away {
       return answer;
     } catch (error) {
       if (over?.aborted === true && !Failure.is(error)) return undefined;
-      // What was asked changes nothing: whether it was carried out does not matter.
+      // The request only reads, so it does not matter whether the server carried it out.
       if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
       if (this.trouble === undefined) tell(`signalbox: ${printable(error.message)}; trying again`);
       this.trouble = error;
@@ -37,7 +37,7 @@ export class Away {
     }
   }
 
-  /** The wait is over, and the server said nothing. */
+  /** The error for a wait that is over without an answer of the server. */
   told(within: string): Failure {
     const why = this.trouble?.message ?? 'the server did not answer';
     return new Failure('unavailable', `${why}; given up ${within}`, { cause: this.trouble });

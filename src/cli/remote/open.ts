@@ -1,6 +1,6 @@
 /**
- * Opens a server as if it were a store: what the commands use of a signalbox, carried out by `signalbox/client`. What there is
- * no request for says so by its name.
+ * Opens a server as if it were a store: `signalbox/client` carries out the methods that commands use. A method without a request
+ * refuses with its name.
  */
 import { connect, type RemoteSignalbox } from '../../client/connect.ts';
 import type { Condition, Explanation } from '../../core/index.ts';
@@ -51,7 +51,7 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
   return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
 }
 
-/** Refuses what a server has no request for, at the moment when a command wants it. */
+/** Refuses a method that a server has no request for, when a command calls it. */
 function known<T extends object>(name: string, parts: T, url: string): T {
   return new Proxy(parts, {
     get(target, member, receiver) {
@@ -79,7 +79,7 @@ async function explained(
   });
 }
 
-/** Holds through a server rest on their time alone: nothing notes the command, and nobody ends it when this process is killed. */
+/** Holds through a server depend only on their time: nothing notes the command, and no process stops it if this one is killed. */
 function remoteChildren(client: RemoteSignalbox): object {
   return {
     areOfOneMachine: false,
@@ -107,7 +107,7 @@ function remoteChildren(client: RemoteSignalbox): object {
   };
 }
 
-/** A server has no key: it could sign for anybody. */
+/** A server does not sign: with a key, it could sign for every user. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
     isOn: witness.isOn.bind(witness),

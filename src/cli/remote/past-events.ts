@@ -1,13 +1,13 @@
-/** What happened since a time, from a server, and then what happens. */
+/** Reads past events from a server, then follows new ones. */
 import type { RemoteSignalbox } from '../../client/connect.ts';
 import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import type { PastListener } from '../../runtime/observe/past-events.ts';
 import { tell } from '../output.ts';
 
-/** A server answers with no more. */
+/** The most events that a server answers. */
 const MOST = 1_000;
 
-/** The server answers with what the store remembers, as a whole; a stream goes on after the last event of it. */
+/** Reads all events that the store remembers in one answer; a stream goes on after the last of them. */
 export async function eventsSince(
   client: RemoteSignalbox,
   pattern: EventPattern,
@@ -17,7 +17,7 @@ export async function eventsSince(
 ): Promise<void> {
   const { revision } = await client.health();
   const { isWhole, events } = await client.history({ patterns: [pattern], since: at });
-  if (events.length >= MOST) tell(`signalbox: a server tells the last ${MOST} events; older ones are left out`);
+  if (events.length >= MOST) tell(`signalbox: a server sends only the last ${MOST} events; older ones are left out`);
   else if (!isWhole) listener.forgotten();
   for (const event of events) listener.told(event);
   // Skips events that were delivered before. The two sources of events have separate orders, so each has its own place.
@@ -39,8 +39,8 @@ function isOfTask({ type }: SignalboxEvent): boolean {
 }
 
 /**
- * The place of the last event: all events of its revision were delivered. Without an event, the place of a look before the past
- * was read.
+ * The place of the last event: all events of its revision were delivered. Without an event, the place that was read before the
+ * past.
  */
 function lastOf(events: readonly SignalboxEvent[], otherwise: number): string {
   const revisions = events.map(({ id = '' }) => Number(id.split('.')[0]));

@@ -1,4 +1,4 @@
-/** Pipelines behind a server: it drives them, and the command line looks on. */
+/** Pipelines behind a server: the server drives them, and the command line shows their progress. */
 import type { RemoteSignalbox } from '../../client/connect.ts';
 import { refusedWith } from '../../client/problem.ts';
 import { type Clock, pause, systemClock } from '../../clock.ts';
@@ -9,9 +9,9 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { quoted } from '../pipeline/words.ts';
 import { Away } from './away.ts';
 
-/** How often to look, should an event get lost. */
+/** How often to look if an event gets lost. */
 const LOOK_MS = 2_000;
-/** The server has been asked, and goes on by itself: nobody waits longer than this for one that is away. */
+/** How long to wait for a server that is away; it goes on with the request by itself. */
 const AWAY_MS = 30_000;
 
 export function remotePipelines(client: RemoteSignalbox, clock: Clock = systemClock): object {
@@ -68,7 +68,7 @@ async function resumed(
   return record === undefined ? { kind: 'missing' } : { kind: 'left', record };
 }
 
-/** Looks whenever something happens to it, until that is enough. */
+/** Looks after every event of the pipeline, until `isEnough`. */
 async function followed(
   client: RemoteSignalbox,
   id: string,

@@ -16,6 +16,7 @@ interface Flags {
   readonly backoff?: number;
   readonly lossLimit?: number;
   readonly holder?: string;
+  readonly sensitive?: true;
 }
 
 export function addPublish(command: Command): void {
@@ -33,6 +34,7 @@ export function addPublish(command: Command): void {
       durationArgument,
     )
     .option('--loss-limit <number>', 'it fails once this many workers died over it (default: 3)', numberArgument)
+    .option('--sensitive', 'the witness enters only hashes of its data, result and reasons')
     .option('--holder <id>', 'who publishes it (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
@@ -49,7 +51,7 @@ forget ID makes the id free again.`,
     .action(async (id: string, flags: Flags) => {
       await withBox(command, async (box) => {
         const { data = {}, capability, dependsOn, priority, retries } = flags;
-        const { backoff: backoffMs, lossLimit } = flags;
+        const { backoff: backoffMs, lossLimit, sensitive } = flags;
         const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || undefined);
         const options = given({
           by,
@@ -57,6 +59,7 @@ forget ID makes the id free again.`,
           retries,
           backoffMs,
           lossLimit,
+          sensitive,
           capabilities: capability.length > 0 ? capability : undefined,
           dependsOn: dependsOn.length > 0 ? dependsOn.map(taskId) : undefined,
         });

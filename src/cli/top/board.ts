@@ -1,6 +1,7 @@
 /** What `top` knows: the state as it was last read, and the events that it has heard of. */
 import type { Everything } from '../../json/status.ts';
 import type { SignalboxEvent } from '../../runtime/observe/event-types.ts';
+import type { BoardView } from '../../github/board.ts';
 
 export interface Board {
   /** Which store, as the user named it. */
@@ -15,6 +16,8 @@ export interface Board {
   readonly usualWaits: ReadonlyMap<string, number>;
   /** Since when the store does not answer, and what it says; undefined if it answers. */
   readonly trouble: { readonly since: number; readonly message: string } | undefined;
+  /** The locks of a repository on GitHub; undefined if `top` was asked for none. */
+  readonly github: BoardView | undefined;
 }
 
 export type Deadlock = Extract<SignalboxEvent, { readonly cycle: unknown }>;
@@ -25,7 +28,7 @@ const DEADLOCK_MS = 3_600_000;
 
 export function emptyBoard(store: string): Board {
   const nothing = { events: [], deadlocks: [], usualWaits: new Map<string, number>() };
-  return { store, everything: undefined, ...nothing, trouble: undefined };
+  return { store, everything: undefined, ...nothing, trouble: undefined, github: undefined };
 }
 
 /** Gathers from events what the state does not show: what happened, and how long waits take. */

@@ -8,6 +8,7 @@ import { howToGoOn } from '../pipeline/words.ts';
 import { taskLines } from '../task/show.ts';
 import { whoLines } from '../who-table.ts';
 import type { Board } from './board.ts';
+import { isIssue, issueLines } from './github.ts';
 import { slotBar } from './holds.ts';
 import { age } from './row.ts';
 import { eventTold } from './work.ts';
@@ -21,9 +22,14 @@ export interface Page {
 }
 
 export function detailLines(board: Board, about: string, page: Page): readonly string[] {
-  const { everything } = board;
-  const found = everything === undefined ? undefined : linesAbout(everything, about, page);
+  const { everything, github } = board;
   const { paint } = page;
+  // What happened to an issue is on the issue itself: no event of the store tells of it.
+  if (github !== undefined && isIssue(about)) {
+    const issue = issueLines(github, about, page);
+    return [paint('bold', `Issue #${about.slice(about.indexOf('/') + 1)}`), '', ...(issue ?? ['It is not locked.'])];
+  }
+  const found = everything === undefined ? undefined : linesAbout(everything, about, page);
   const isNamed = found?.some((line) => line.includes(printable(about))) === true;
   return [
     ...(isNamed ? [] : [paint('bold', printable(about)), '']),

@@ -7,6 +7,7 @@
  *       ▼
  *     reason ──enter──▶ token ──enter──▶ deed: break
  */
+import { isIssue } from './github.ts';
 import type { Section } from './row.ts';
 import { type View, VIEWS } from './views.ts';
 
@@ -162,6 +163,12 @@ function opened(ui: Ui, context: Context): Ui {
 }
 
 function breakingOf(ui: Ui, resource: string | undefined, { tokenOf }: Context): Ui {
+  if (resource !== undefined && isIssue(resource)) {
+    return {
+      ...ui,
+      message: 'A lock on GitHub cannot be broken from here. Press enter: its page says how to take it over.',
+    };
+  }
   if (resource === undefined || !/^(?:lock|semaphore)\//.test(resource)) {
     return { ...ui, message: 'Only locks and semaphores can be broken: select one of them first.' };
   }

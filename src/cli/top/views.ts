@@ -1,5 +1,6 @@
 /** The views of `top`: each is a list of sections, made of what the board shows. */
 import type { Board } from './board.ts';
+import { issuesOf } from './github.ts';
 import { isInUse, locksOf, semaphoresOf } from './holds.ts';
 import { mattersOf } from './matters.ts';
 import { printable } from '../output.ts';
@@ -13,18 +14,21 @@ export function sectionsOf(board: Board, view: View, filter: string, now: number
   const { everything } = board;
   if (everything === undefined) return [];
   const seen = { everything, now };
+  const issues = board.github === undefined ? [] : [issuesOf(board.github, now)];
   switch (view) {
     case 'overview':
       return filtered(
         [
           mattersOf(board, seen),
-          ...[locksOf, semaphoresOf, tasksOf, pipelinesOf].map((of) => of(seen, false)),
+          locksOf(seen, false),
+          ...issues,
+          ...[semaphoresOf, tasksOf, pipelinesOf].map((of) => of(seen, false)),
           membersOf(seen),
         ],
         filter,
       );
     case 'locks':
-      return filtered([locksOf(seen, true)], filter);
+      return filtered([...issues, locksOf(seen, true)], filter);
     case 'semaphores':
       return filtered([semaphoresOf(seen, true)], filter);
     case 'tasks':

@@ -1,4 +1,4 @@
-/** What a server does with the record of the witness: signs, anchors and archives it. */
+/** Signs, anchors and archives the record of the witness for a server. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { anchorAt } from '../../adapters/index.ts';
@@ -12,7 +12,7 @@ export interface KeeperFlags {
   readonly witnessArchive?: string;
 }
 
-/** Undefined if no flag asks for it. `complain`: maintenance goes on without what failed, so a person must hear of it. */
+/** Undefined if no flag asks for it. `complain` tells a person what failed, because maintenance goes on without that step. */
 export function keeperOf(flags: KeeperFlags, complain: (message: string) => void): RecordKeeping | undefined {
   const { witnessSign: sign, witnessAnchor: place, witnessArchive: directory } = flags;
   if (sign === undefined && place === undefined && directory === undefined) return undefined;

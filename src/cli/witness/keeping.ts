@@ -1,4 +1,4 @@
-/** `signalbox witness checkpoint|trim|configure`: seals the record, trims it, and says how much of it is kept. */
+/** `signalbox witness checkpoint|trim|configure`: seals the record, trims it, and sets its limits. */
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { anchorAt } from '../../adapters/index.ts';
@@ -24,7 +24,7 @@ function addSealOptions(command: Command): Command {
 }
 
 export function addCheckpoint(command: Command): void {
-  addSealOptions(command.description('check what is new in the record, and seal it up to now'))
+  addSealOptions(command.description('check the new entries of the record, and seal it up to now'))
     .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
     .action((flags: SealFlags) =>
       withBox(command, async (box) => {
@@ -43,9 +43,11 @@ async function seal(box: Signalbox, { sign, anchor }: SealFlags): Promise<Checkp
 }
 
 export function addTrim(command: Command): void {
-  addSealOptions(command.description('seal the record, export it, and delete what the new checkpoint covers'))
+  addSealOptions(
+    command.description('seal the record, export it, and delete the entries that the new checkpoint covers'),
+  )
     .option('--to <file>', 'where to export it first; packed with gzip if it ends in .gz')
-    .option('--without-export', 'delete it although nobody has a copy')
+    .option('--without-export', 'delete without making a copy')
     .addHelpText(
       'after',
       `
@@ -72,7 +74,7 @@ covered by a checkpoint that is signed, or comes before one that is.`,
 
 export function addConfigure(command: Command): void {
   command
-    .description('say how much of the record is kept, and how often it is sealed; without options, print it')
+    .description('set the limits of the record and how often it is sealed; without options, print them')
     .option('--most-entries <number>', 'trim it when it has more entries than this', numberArgument)
     .option('--most-bytes <number>', 'trim it when it takes more than this', numberArgument)
     .option('--checkpoint-every <duration>', 'the time between two checkpoints; 0s for none', durationArgument)

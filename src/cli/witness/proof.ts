@@ -1,4 +1,4 @@
-/** `signalbox witness proof`: writes what shows that one entry is in the record, and checks it without the record. */
+/** `signalbox witness proof`: writes a proof that one entry is in the record, and checks it without the record. */
 import type { Command } from 'commander';
 import {
   type Checkpoint,

@@ -6,10 +6,10 @@ import { createGunzip } from 'node:zlib';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 
-/** No entry comes near to this; a longer line is no export. */
+/** No entry comes near this; a file with a longer line is not an export. */
 const LONGEST_LINE = 256 * 1024 * 1024;
 
-/** `-` is stdin. A packed file that is cut off just ends: the record has an end of its own, and lacks it then. */
+/** `-` is stdin. A packed file that was cut off just ends early; the verifier notices that the record's own end is missing. */
 export async function* linesOf(file: string): AsyncGenerator<string, void> {
   const decoder = new StringDecoder('utf8');
   let rest = '';

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { Json, WitnessEntry } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { WitnessFilter } from '../../runtime/witness/filter.ts';
+import { commandFits, type WitnessFilter } from '../../runtime/witness/filter.ts';
 import { WITNESS_IS_OFF } from '../../runtime/witness/log.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -11,7 +11,7 @@ import { print, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { VERSION } from '../version.ts';
 import { exportTo } from './segment.ts';
-import { storyOf } from './story.ts';
+import { Story, storyLines } from './story.ts';
 
 interface FilterFlags {
   readonly actor?: string;
@@ -20,6 +20,7 @@ interface FilterFlags {
   readonly trace?: string;
   readonly component?: string;
   readonly since?: number;
+  readonly until?: number;
 }
 
 function addFilters(command: Command): Command {
@@ -28,23 +29,24 @@ function addFilters(command: Command): Command {
     .option('--event <pattern>', "only entries with this event, or all of a kind: 'task:*'")
     .option('--trace <id>', 'only what belongs to this trace')
     .option('--component <name>', 'only what this component did: lock, task, cli, …')
-    .option('--since <duration>', 'only what is not older than this', durationArgument);
+    .option('--since <duration>', 'only what is not older than this', durationArgument)
+    .option('--until <duration>', 'only what is at least this old', durationArgument);
 }
 
-function filterOf({ since, actor, resource, event, trace, component }: FilterFlags): WitnessFilter {
+function filterOf({ since, until, actor, resource, event, trace, component }: FilterFlags): WitnessFilter {
+  const now = Date.now();
   return given({
-    actor,
-    resource,
-    event,
-    trace,
-    component,
-    since: since === undefined ? undefined : Date.now() - since,
+    ...{ actor, resource, event, trace, component },
+    since: since === undefined ? undefined : now - since,
+    until: until === undefined ? undefined : now - until,
   }) as WitnessFilter;
 }
 
-function show(command: Command, entry: WitnessEntry, withResource: boolean): void {
+/** As JSON the entry as a whole, which has a hash; for people the commands that the filter asks for. */
+function show(command: Command, entry: WitnessEntry, filter: WitnessFilter, lines: Story['next'] = storyLines): void {
   if (isJson(command)) return printJson(entry);
-  for (const line of storyOf(entry, withResource)) print(line);
+  const commands = entry.commands.filter((one) => commandFits(one, filter));
+  for (const line of lines(entry, commands)) print(line);
 }
 
 export function addTail(command: Command): void {
@@ -62,7 +64,7 @@ export function addTail(command: Command): void {
         const filter = filterOf(flags);
         if (flags.follow) {
           const following = box.witness.watch(filter, { signal, last: flags.last });
-          for await (const entry of following) show(command, entry, true);
+          for await (const entry of following) show(command, entry, filter);
           return;
         }
         const last: WitnessEntry[] = [];
@@ -71,49 +73,65 @@ export function addTail(command: Command): void {
           if (last.length > 4 * flags.last + 100) newest(last, flags.last);
         }
         newest(last, flags.last);
-        for (const entry of last) show(command, entry, true);
+        for (const entry of last) show(command, entry, filter);
       }),
     );
 }
 
-/** Without it, a store that keeps no record looks like one in which nothing happened. */
+/** Refuses if the witness is off: otherwise a store without a record would look like one in which nothing happened. */
 async function refuseIfOff(box: Signalbox): Promise<void> {
   if (!(await box.witness.isOn())) throw new Failure('invalid', WITNESS_IS_OFF);
 }
 
-/** Entries of several chains have no common number: their times are what people compare. */
+/** Sorts by time, because entries of several chains have no common number. */
 function newest(entries: WitnessEntry[], count: number): void {
   entries.sort((one, other) => one.time - other.time || one.seq - other.seq);
   entries.splice(0, Math.max(0, entries.length - count));
 }
 
 export function addShow(command: Command): void {
-  addFilters(command.description('tell the story of one resource, from its first entry'))
+  addFilters(command.description('print the history of one resource, from its first entry'))
     .argument('<resource>', 'such as lock/main, task/7 or component/deploy')
-    .addHelpText('after', '\nExamples:\n  signalbox witness show lock/main\n  signalbox witness show task/7 --json')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox witness show lock/main
+  signalbox witness show lock/main --since 1h --actor ann
+  signalbox witness show task/7 --json
+
+Exit code 1 if the record has no such entry.`,
+    )
     .action((resource: string, flags: FilterFlags) =>
       withBox(command, async (box) => {
         if (!resource.includes('/'))
           throw new CliExit(EXIT.usage, `${resource} names no kind; expected a resource such as lock/${resource}`);
         await refuseIfOff(box);
+        const filter = { ...filterOf(flags), resource };
+        const story = new Story();
         let found = 0;
-        for await (const entry of box.witness.entries({ ...filterOf(flags), resource })) {
-          show(command, entry, false);
+        for await (const entry of box.witness.entries(filter)) {
+          // A pattern would mix the stories of several.
+          if (entry.resource !== resource) continue;
           found += 1;
+          const isTrimmed = found === 1 && entry.seq > 1 && Object.keys(filter).length === 1 && !isJson(command);
+          if (isTrimmed) print(`what came before entry ${entry.seq} was trimmed`);
+          show(command, entry, filter, (...told) => story.next(...told));
         }
-        if (found === 0) throw new CliExit(EXIT.no, `the witness has no such entry of ${resource}`);
+        const hint = resource.endsWith('*') ? `; for several: signalbox witness tail --resource '${resource}'` : '';
+        if (found === 0) throw new CliExit(EXIT.no, `the witness has no such entry of ${resource}${hint}`);
       }),
     );
 }
 
 export function addRecord(command: Command): void {
   command
-    .description('enter something of your own')
+    .description('add an entry of your own')
     .argument('<component>', 'entries of one component are one chain')
     .argument('<event>', 'what happened, such as deploy:started')
     .option('--actor <name>', 'who did it')
     .option('--trace <id>', 'the trace that it belongs to')
-    .option('--payload <json>', 'what else there is to say, as JSON', jsonArgument)
+    .option('--payload <json>', 'further details, as JSON', jsonArgument)
     .option('--sensitive', 'enter only the hash of the payload')
     .addHelpText(
       'after',

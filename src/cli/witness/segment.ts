@@ -8,10 +8,10 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { VERSION } from '../version.ts';
 
-/** How often an export is begun again because the record was trimmed meanwhile. */
+/** How often to begin an export again because the record was trimmed meanwhile. */
 const ATTEMPTS = 5;
 
-/** Gives the number of lines. A file that is there already is not overwritten. */
+/** Returns the number of lines. Does not overwrite an existing file. */
 export async function exportTo(box: Signalbox, file: string): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     try {

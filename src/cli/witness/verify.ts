@@ -1,4 +1,4 @@
-/** `signalbox witness verify`: says whether a record is whole and unchanged, and if not, what is wrong first. */
+/** `signalbox witness verify`: says whether a record is whole and unchanged, and if not, names the first problem. */
 import type { Command } from 'commander';
 import { type Finding, type Verification, Verifier } from '../../core/index.ts';
 import { sha256 } from '../../host/index.ts';
@@ -9,9 +9,9 @@ import { isJson, withBox } from '../store.ts';
 import { linesOf } from './record-file.ts';
 import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
 
-/** How often a person at a terminal sees how far it is. */
+/** How often it shows its progress on a terminal. */
 const PROGRESS_MS = 2000;
-/** Looking at the clock for each entry would take a part of the time. */
+/** Reading the clock for each entry would cost time. */
 const PROGRESS_ENTRIES = 4096;
 
 export function addVerify(command: Command): void {
@@ -61,7 +61,7 @@ async function verify(command: Command, file: string, flags: TrustFlags): Promis
   tellResult(command, result);
 }
 
-/** Reads a record up to the first thing that is wrong. `seen` is called for every line. */
+/** Reads a record up to the first problem. Calls `seen` for every line. */
 export async function readInto(
   verifier: Verifier,
   file: string,

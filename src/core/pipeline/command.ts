@@ -13,7 +13,7 @@ export type PipelineCommand = { readonly command: string } & (
       readonly kind: 'cancel';
       readonly by: string;
       readonly reason: string;
-      /** As whoever cancels has seen it: one that has moved on stays as it is. */
+      /** The pipeline as the caller saw it; one that has moved on since stays as it is. */
       readonly expected?: ExpectedPipeline;
     }
   /** Starts it again from this phase, after it has failed. */

@@ -43,7 +43,7 @@ export interface PipelineRecord {
   readonly cancel?: { readonly by: string; readonly reason: string; readonly at: number };
   /** Why it failed or was cancelled. */
   readonly reason?: string;
-  /** The last command of a driver, and of anybody else: an answer that got lost is found by it. */
+  /** The last command of a driver, and of any other process; a lost answer is found by it. */
   readonly lastDriven?: string;
   readonly last: string;
 }
@@ -128,7 +128,7 @@ export function currentPhase(record: PipelineRecord): string | null {
   return record.phases[record.step.phase]?.name ?? null;
 }
 
-/** A pipeline as somebody saw it who now asks for something; what is left out may be anything. */
+/** A pipeline as a caller saw it before a request; fields that are left out may have any value. */
 export interface ExpectedPipeline {
   /** When it was started: another one may have been started under its id since. */
   readonly startedAt?: number;

@@ -37,7 +37,7 @@ export class Address {
     this.#store.go(routeIn(location.hash));
   }
 
-  /** Who looks at the past stays there, from view to view. */
+  /** Keeps the time of a look back when the view changes. */
   go(route: Route | string): void {
     const { at } = this.#store.snapshot.route.filters;
     const next = typeof route === 'string' ? routeIn(`#${route}`) : route;
@@ -56,7 +56,7 @@ export class Address {
     this.#read();
   }
 
-  /** A filter that is being typed makes no new step for the way back. */
+  /** Replaces the address: a filter that is being typed adds no step to the browser's history. */
   filter(changes: Readonly<Record<string, string | undefined>>): void {
     const next = fragmentOf(withFilters(this.#store.snapshot.route, changes));
     history.replaceState(null, '', next);

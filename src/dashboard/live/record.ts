@@ -8,7 +8,7 @@ import { newestRecorded, type Recorded } from '../model/timeline.ts';
 import { stream } from './api.ts';
 import { pause } from './connection.ts';
 
-/** A record that is long is looked at for a tenth of the time at most, however often the stream ends. */
+/** A long record takes at most a tenth of the time to read, however often the stream ends. */
 const REST = 10;
 
 export async function followRecord(

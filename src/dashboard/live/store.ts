@@ -1,5 +1,5 @@
 /**
- * The state of the page and who is drawn of it. Events are gathered and applied together, at most four times a second: one
+ * The state of the page and its listeners. Events are gathered and applied together, at most four times a second: one
  * render for all of them. All times tick by one clock, which stops when the server is no longer heard of.
  */
 import { applied, refreshed, resynced } from '../model/apply.ts';

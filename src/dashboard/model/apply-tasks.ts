@@ -12,6 +12,9 @@ const STATUS: Readonly<Record<string, TaskStatus>> = {
   'task:failed': 'failed',
 };
 
+/** Only the record of the witness tells of this. The live page reads the tasks again to notice it. */
+export const FORGOTTEN = 'task:forgotten';
+
 /** The status before an event, of a task that the page does not list: all tasks are counted, and not all are listed. */
 function statusBefore(event: Happening): TaskStatus | undefined {
   switch (event.type) {
@@ -38,8 +41,13 @@ function moved(counts: Counts, from: TaskStatus | undefined, to: TaskStatus | un
 }
 
 export function taskAfter(draft: Draft, id: string, event: Happening): void {
-  const status = STATUS[event.type];
   const before = draft.tasks.get(id);
+  if (event.type === FORGOTTEN) {
+    draft.tasks.delete(id);
+    draft.counts = moved(draft.counts, before?.status, undefined);
+    return;
+  }
+  const status = STATUS[event.type];
   const revision = revisionOf(event.id);
   if (status === undefined || isKnown(before, revision, draft.workRevision)) return;
   const isEnd = status === 'complete' || status === 'failed';

@@ -40,7 +40,7 @@ function timeStep(most: number): number {
 
 export function scaleOf(all: readonly Values[], unit: Unit): Scale {
   const most = Math.max(0, ...all.flat().map((value) => value ?? 0));
-  // What happens less than once a second is told by the minute: 0.05/s says nothing.
+  // Rates below one a second are shown per minute: nobody can picture 0.05/s.
   const perMinute = unit === 'per' && most < 1;
   const times = perMinute ? 60 : 1;
   const largest = most === 0 ? 1 : most * times;
@@ -60,7 +60,7 @@ export function scaleOf(all: readonly Values[], unit: Unit): Scale {
   };
 }
 
-/** Marks of the axis of time, as shares of the way from the first value to the last: whole minutes, few enough to be read. */
+/** Marks of the time axis at whole minutes, as fractions of its length, few enough to read. */
 export function timeMarks({ from, partMs, parts }: Window, most = 6): readonly { at: number; share: number }[] {
   const whole = partMs * (parts - 1);
   const step = TIME_STEPS.find((one) => one >= MINUTE_MS && whole / one <= most) ?? HOUR_MS;

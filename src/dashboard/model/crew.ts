@@ -1,10 +1,10 @@
-/** Members in their order, what each owns, and who leads. */
+/** Lists members by id, with what each owns and which of them lead. */
 import type { Member, Resource, State } from './types.ts';
 
 const LEADERS = 'lead:';
 const HOUR_MS = 3_600_000;
 
-/** A process that leads, or that holds under a name of its own for every turn, puts an id behind its name. */
+/** A leader, or a process that takes a new name for each hold, appends an id to the member's name. */
 export function isOf(holder: string, id: string): boolean {
   return holder === id || holder.startsWith(`${id}:`);
 }

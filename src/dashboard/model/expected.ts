@@ -1,9 +1,9 @@
-/** Whether what somebody was asked about is still so. The server checks it too: this says so before anything is sent. */
+/** Checks that the subject of an open dialog is unchanged. The server checks too; the page says so before it sends anything. */
 import type { Pipeline, State, Task } from './types.ts';
 
 type Known<T extends 'tasks' | 'pipelines'> = Pick<State, T> | undefined;
 
-/** What is asked about a task is meant for its present attempt: one that was claimed since is another matter. */
+/** A dialog about a task means its present attempt, not one that was claimed since. */
 export function claimedSince(asked: Task, state: Known<'tasks'>): string | undefined {
   const now = state?.tasks.get(asked.id);
   if (now === undefined) return undefined;
@@ -12,7 +12,7 @@ export function claimedSince(asked: Task, state: Known<'tasks'>): string | undef
   return `It has changed since you opened this: it is ${now.status} now${owner}. Nothing was done.`;
 }
 
-/** To resume a pipeline is meant for the state in which it stands. */
+/** A dialog about a pipeline means the state that the user saw. */
 export function movedOn(asked: Pipeline, state: Known<'pipelines'>): string | undefined {
   const now = state?.pipelines.get(asked.id);
   if (now === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What a key means. `G` waits for a second letter; while somebody types into a field only Escape means something. */
+/** Maps keys to actions. `G` waits for a second letter; inside a text field only Escape acts. */
 import type { View } from './route.ts';
 
 export type Deed =
@@ -31,7 +31,7 @@ export interface Pressed {
 
 export interface Read {
   readonly deed: Deed | undefined;
-  /** Whether `G` was pressed and the letter is yet to come. */
+  /** Whether `G` was pressed and its second letter is still missing. */
   readonly isGoing: boolean;
 }
 

@@ -14,7 +14,7 @@ export function lookOf(pipeline: Pipeline, { name, state }: Phase): PhaseLook {
 
 const FIRST: readonly PipelineState[] = ['blocked', 'failed', 'running', 'pending', 'cancelled', 'done'];
 
-/** What needs somebody first; of the rest, the newest. */
+/** Pipelines that need a person come first, then the newest. */
 export function pipelinesShown({ pipelines }: Pick<State, 'pipelines'>, text: string, is: string): readonly Pipeline[] {
   const wanted = text.trim().toLowerCase();
   const has = ({ id, name, phase, driver }: Pipeline): boolean =>

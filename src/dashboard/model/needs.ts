@@ -6,9 +6,9 @@ import type { Deadlock, Hold, Pipeline, Resource, State, Trouble, Waiter } from 
 /** A wait is long when it exceeds both a floor and a multiple of the usual. */
 export const LONG_WAIT_MS = 60_000;
 export const TIMES_THE_USUAL = 3;
-/** A block that resolves itself within this time needs nobody. */
+/** A block that clears within this time needs no person. */
 export const STUCK_MS = 30_000;
-/** A deadlock that was resolved stays for this time, or until somebody dismisses it. */
+/** A broken deadlock stays listed for this time, or until a person dismisses it. */
 export const DEADLOCK_MS = 3_600_000;
 
 export type Aspect = 'free' | 'held' | 'shared' | 'caution' | 'danger';
@@ -33,7 +33,7 @@ export interface Matter {
   readonly copies?: string;
   /** Of a lost hold: what may be broken. */
   readonly breaks?: string;
-  /** It stays true for good, so a person who has seen to it may take it off the list. */
+  /** It never becomes untrue by itself, so a person who has dealt with it may dismiss it. */
   readonly isDismissable?: boolean;
 }
 
@@ -78,7 +78,7 @@ function roomTold({ drained }: Resource, free: number): string {
   return drained === null ? `${free} free` : `drained by ${drained.by}`;
 }
 
-/** Whether somebody should look at a semaphore or lock, and why. */
+/** Says whether a person should look at a semaphore or lock, and why. */
 function matterOf(state: State, one: Resource, now: number): Matter | undefined {
   const [lost] = lostHolds(one);
   const behind = one.waiting.length;

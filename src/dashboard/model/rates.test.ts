@@ -53,6 +53,16 @@ describe('slices', () => {
     expect(first.map(({ grants }) => grants)).toEqual([1]);
   });
 
+  it('count the past in the slices of its own times, whatever event of a later time comes first', () => {
+    const past = [told('lock:acquired', -60_000), told('member:left', 0), told('lock:acquired', -30_000)];
+    const slices = countedBefore([], past, NOW);
+    expect(slices.map(({ at, events }) => [at - NOW, events])).toEqual([
+      [-60_000, 1],
+      [-30_000, 1],
+      [0, 1],
+    ]);
+  });
+
   it('are a ring of one hour, however much happens', () => {
     let slices: readonly Slice[] = [];
     for (let place = 0; place < 1_000; place++) {

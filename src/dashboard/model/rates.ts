@@ -72,12 +72,17 @@ export interface Batch {
   /** The waits and holds that ended in this batch. */
   readonly waits: readonly Sample[];
   readonly holds: readonly Sample[];
-  /** The server's time. A machine whose clock is ahead gives times to come: counted there, they would end the hour that is kept. */
+  /** The server's time. A machine whose clock is ahead sends future times; counted there, they would push the kept hour out. */
   readonly now: number;
+  /** Whether it is history: then no slice is complete, and each event is counted in its own. */
+  readonly isPast?: boolean;
 }
 
 /** `slices` with a batch counted in. Events come in the order of the store, but carry the times of several clocks. */
-export function counted(slices: readonly Slice[], { events, waits, holds, now }: Batch): readonly Slice[] {
+export function counted(
+  slices: readonly Slice[],
+  { events, waits, holds, now, isPast = false }: Batch,
+): readonly Slice[] {
   if (events.length === 0) return slices;
   const last = slices.at(-1);
   const open: Open[] = last === undefined ? [] : [{ ...last }];
@@ -85,7 +90,7 @@ export function counted(slices: readonly Slice[], { events, waits, holds, now }:
   /** Earlier slices are complete: an event with an earlier time is counted in the newest one. */
   const sliceFor = (at: number): Open => {
     const begin = sliceOf(Math.min(at, now));
-    const known = begins.get(begin) ?? open.findLast((slice) => begin <= slice.at);
+    const known = begins.get(begin) ?? (isPast ? undefined : open.findLast((slice) => begin <= slice.at));
     const slice = known ?? { ...emptySlice(begin) };
     if (known === undefined) open.push(slice);
     begins.set(begin, slice);
@@ -119,7 +124,10 @@ function bounded(slices: readonly Slice[]): readonly Slice[] {
   return slices.filter(({ at }, place) => at > oldest && place >= slices.length - MOST_SLICES);
 }
 
-/** Counts what happened before the page was opened, as the store remembers it. `past` is in the order of the store. */
+/**
+ * Counts what happened before the page was opened, as the store remembers it. `past` is in the order of the store, and its times
+ * are not: a member whose lease ended left no time, so the server gives that event the time at which it was read.
+ */
 export function countedBefore(slices: readonly Slice[], past: readonly Happening[], now: number): readonly Slice[] {
   const [waits, holds]: readonly [Sample[], Sample[]] = [[], []];
   const begun = new Map<string, number>();
@@ -137,7 +145,7 @@ export function countedBefore(slices: readonly Slice[], past: readonly Happening
       begun.set(hold, at);
     } else if (/^(lock|semaphore):(released|reclaimed|forced)$/.test(type)) end(hold, event, holds);
   }
-  return merged(slices, counted([], { events: past, waits, holds, now }));
+  return merged(slices, counted([], { events: past, waits, holds, now, isPast: true }));
 }
 
 /** A request that is denied met another holder, and did not get it. */

@@ -1,4 +1,4 @@
-/** The address of what is shown: a view, the name of one thing, and filters. It lies in the fragment, which no server and no proxy sees. */
+/** The address of a page: view, name and filters. It is in the fragment, which no server and no proxy sees. */
 
 export const VIEWS = [
   'overview',
@@ -23,7 +23,7 @@ export interface Route {
 
 export const HOME: Route = { view: 'overview', name: undefined, filters: {} };
 
-/** `#/locks/main?sort=name`. What is no address of the page leads home. */
+/** Parses `#/locks/main?sort=name`. An unknown address leads to the overview. */
 export function routeIn(fragment: string): Route {
   const [path = '', query = ''] = splitOnce(fragment.replace(/^#/, ''), '?');
   const [, view = '', name] = /^\/([a-z]*)(?:\/(.*))?$/s.exec(path) ?? [];

@@ -52,7 +52,7 @@ export function byName(one: Resource, other: Resource): number {
   return one.name < other.name ? -1 : 1;
 }
 
-/** What is free comes last, in the order in which it is known: to sort thousands of names again and again would be felt. */
+/** Free resources come last and unsorted: sorting thousands of names again and again would be noticeable. */
 export function ordered(state: State, found: readonly Resource[], order: Order, now: number): readonly Resource[] {
   if (order === 'name') return [...found].sort(byName);
   const free: Resource[] = [];

@@ -1,4 +1,4 @@
-/** Server-sent events out of pieces of text. A browser's own reader cannot send a token along. */
+/** Parses server-sent events from chunks of text. The browser's own EventSource cannot send a token. */
 
 export interface Sent {
   readonly id: string;
@@ -9,7 +9,7 @@ export interface Sent {
 export class SentEvents {
   #text = '';
 
-  /** The events that are complete with this piece, and whether anything came at all: a comment is a sign of life. */
+  /** Returns the events that this chunk completes, and whether anything arrived: a comment is a heartbeat. */
   push(piece: string): readonly Sent[] {
     this.#text += piece;
     const found: Sent[] = [];

@@ -1,9 +1,9 @@
-/** Names and other text of strangers, made fit to be shown: they stay text, and nothing in them moves what stands around them. */
+/** Makes foreign names and texts safe to show: they stay text and cannot change the layout around them. */
 
-/** Controls, marks that turn the direction of what follows, and line ends. */
+/** Control characters, direction marks and line ends. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** What cannot be seen is shown by its number, so that two names that differ look different. */
+/** Shows invisible characters by their code, so that two different names look different. */
 export function visible(text: string): string {
   return text.replace(UNSEEN, (mark) => `⟨${mark.charCodeAt(0).toString(16).padStart(4, '0')}⟩`);
 }
@@ -15,7 +15,7 @@ export function shortened(text: string, most: number): string {
   return visible(characters) + (rest > 0 ? `… (${rest} more)` : '');
 }
 
-/** A name loses its middle, never its end: both halves, of which the first may be cut short. */
+/** Splits a name in two: the page cuts the first part where room is short, never the end. */
 export function halves(name: string, keep = 8): readonly [string, string] {
   const shown = visible(name.length > 400 ? `${name.slice(0, 200)}…${name.slice(-100)}` : name);
   const characters = [...shown];

@@ -1,4 +1,4 @@
-/** What happened, as sentences, and what the record says of it. */
+/** Turns events into sentences, and says whether the record vouches for them. */
 import type { Aspect } from './needs.ts';
 import type { Happening } from './types.ts';
 
@@ -7,7 +7,7 @@ export const EVENT_KINDS = ['lock', 'semaphore', 'task', 'pipeline', 'member'] a
 
 export type EventSign = Aspect | 'clear' | 'pending';
 
-/** The sign of an event, and the words between who did it and what it was done to. */
+/** The sign of an event, and the verb between the actor and the resource. */
 const SAID: Readonly<Record<string, readonly [EventSign, string]>> = {
   acquired: ['held', 'got'],
   claimed: ['held', 'claimed'],
@@ -20,16 +20,17 @@ const SAID: Readonly<Record<string, readonly [EventSign, string]>> = {
   released: ['clear', 'released'],
   completed: ['clear', 'completed'],
   done: ['clear', 'finished'],
-  joined: ['clear', 'joined as'],
-  left: ['free', 'left as'],
+  joined: ['clear', 'joined'],
+  left: ['free', 'left'],
+  forgotten: ['free', 'forgot'],
   downgraded: ['shared', 'now shares'],
   resized: ['shared', 'resized'],
   drained: ['danger', 'drained'],
   undrained: ['clear', 'undid the drain of'],
-  stale: ['danger', 'is no longer heard of, and still has'],
-  reclaimed: ['danger', 'fell silent and lost'],
+  stale: ['danger', 'went silent, and still holds'],
+  reclaimed: ['danger', 'went silent and lost'],
   forced: ['danger', 'was made to give up'],
-  deadlock: ['danger', 'was refused, to break a deadlock, for'],
+  deadlock: ['danger', 'was refused, to break a deadlock over'],
   failed: ['danger', 'failed'],
   blocked: ['danger', 'is blocked in'],
 };
@@ -56,7 +57,7 @@ export interface EventFilter {
   readonly kind: string;
 }
 
-/** The newest first: what the stream told, then what the store remembers from before; each event once. */
+/** Merges the events of the stream with older ones from the store, newest first, each once. */
 export function timelineOf(
   entries: readonly Happening[],
   past: readonly Happening[],
@@ -103,7 +104,7 @@ export interface Verified {
   readonly finding?: { readonly resource?: string; readonly seq?: number; readonly why: string };
 }
 
-/** The newest first. `later` comes in the order of the writes, whatever the clocks said that gave the entries their times. */
+/** Newest first. `later` is in the order of the writes, because the clocks behind the times of entries may differ. */
 export function newestRecorded(
   known: readonly Recorded[],
   later: readonly Recorded[],

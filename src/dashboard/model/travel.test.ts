@@ -109,6 +109,30 @@ describe('the board at an earlier time', () => {
     expect(at(entries, 35).pipelines.get('rel')).toMatchObject({ phase: 'ship', phases: [{ endedAt: 30_000 }, {}] });
   });
 
+  it('shows a task until it was forgotten or its keys were deleted, and as a new one if it was published again', () => {
+    const entries = [
+      entry('task/t', 1, 10, did('p', 'publish', 'task:published')),
+      entry('task/t', 2, 20, did('w', 'claim', 'task:claimed', { attempt: 1 })),
+      entry('task/t', 3, 30, did('w', 'complete', 'task:completed', { token: 4 })),
+      entry('task/t', 4, 40, did('retention', 'forget', '')),
+      entry('task/t', 5, 50, did('q', 'publish', 'task:published')),
+      entry('task/u', 1, 15, did('p', 'publish', 'task:published')),
+      entry('task/u', 2, 45, { ...did('', 'observed', ''), outcome: 'deleted-by-others' }),
+    ];
+    const shown = [35, 42, 47].map((time) => {
+      const { tasks, counts } = at(entries, time);
+      return [[...tasks.keys()].join(), counts.pending, counts.complete];
+    });
+    expect(shown).toEqual([
+      ['t,u', 1, 1],
+      ['u', 1, 0],
+      ['', 0, 0],
+    ]);
+    expect(at(entries, 55).tasks.get('t')).toMatchObject({
+      ...{ status: 'pending', attempts: 0, publishedAt: 50_000, publishedBy: 'q', claimedAt: null, endedAt: null },
+    });
+  });
+
   it('says where the record was trimmed, and when it begins', () => {
     const { trimmed, begins } = travelled([
       ...LOCK.slice(1),

@@ -8,13 +8,14 @@
  * blocked, nor what processes printed; the page says so.
  */
 import { applied } from './apply.ts';
+import { FORGOTTEN } from './apply-tasks.ts';
 import type { Window } from './rates.ts';
 import { items, object } from './read.ts';
 import type { Happening, Member, Phase, Pipeline, PipelineState, State } from './types.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A shorter time between request and grant is what the store took, and no wait for others. */
+/** A shorter time between request and grant is the store's own latency, not a wait for another holder. */
 const SHORTEST_WAIT_MS = 50;
 
 /** An entry, as far as it is read here. */
@@ -27,13 +28,13 @@ export interface RecordedEntry {
 
 /** The record, made ready for looks at any time in it. */
 export interface Travelled {
-  /** In order of time, by the clocks of those who wrote. */
+  /** In order of time, by the clocks of the writers. */
   readonly events: readonly Happening[];
   /** Of each pipeline, in order. */
   readonly steps: ReadonlyMap<string, readonly PipelineStep[]>;
   /** The time of the first entry; undefined if there is none. */
   readonly begins: number | undefined;
-  /** Resources whose first entries were trimmed: what they held before is not told. */
+  /** Resources whose first entries were trimmed, so their earlier holds are unknown. */
   readonly trimmed: readonly string[];
 }
 
@@ -88,7 +89,7 @@ type Told = Omit<Happening, 'id'> & {
   readonly at: number;
 };
 
-/** What is known of one resource on the way through its entries. */
+/** Tracks one resource while its entries are read in order. */
 class Chain {
   readonly resource: string;
   at = 0;
@@ -135,10 +136,10 @@ class Chain {
     if (names.length === 0 && typeof detail['capacity'] === 'number') {
       events.push({ ...common, type: 'semaphore:resized', holder, capacity: detail['capacity'] });
     }
-    return [...events, ...this.#observed(command, detail, common)];
+    return [...events, ...this.#unannounced(command, detail, holder, common)];
   }
 
-  /** A request that was cancelled too late gave its grant back, and its entry does not say which token that had. */
+  /** A request that was cancelled too late gave its grant back, and its entry lacks the token. */
   #tokenOf(type: string, command: Json, detail: Json, holder: string): number | undefined {
     if (typeof detail['token'] === 'number') return detail['token'];
     if (!type.endsWith(':released') || command['command'] !== 'cancel') return undefined;
@@ -169,21 +170,24 @@ class Chain {
     for (const [holder, held] of this.#holders) if (held === token) this.#holders.delete(holder);
   }
 
-  /** Another program wrote the keys of a task, and the maintainer saw it. */
-  #observed(command: Json, detail: Json, common: Pick<Told, 'resource' | 'at'>): readonly Told[] {
-    if (command['command'] !== 'observed' || command['outcome'] !== 'changed-by-others') return [];
+  /** Builds the events that the live stream does not have: a task was forgotten, or another program wrote its keys. */
+  #unannounced(command: Json, detail: Json, holder: string, common: Pick<Told, 'resource' | 'at'>): readonly Told[] {
+    if (!this.resource.startsWith('task/')) return [];
+    const { command: asked, outcome } = command;
+    if (asked === 'forget' || outcome === 'deleted-by-others') return [{ ...common, type: FORGOTTEN, holder }];
+    if (asked !== 'observed' || outcome !== 'changed-by-others') return [];
     const types: Json = { pending: 'released', running: 'claimed', complete: 'completed', failed: 'failed' };
     const type = types[String(detail['status'])];
     return typeof type === 'string' ? [{ ...common, type: `task:${type}`, holder: String(detail['owner'] ?? '') }] : [];
   }
 }
 
-/** The member itself, whoever entered that it left. */
+/** Gives the member itself: another process may have entered that it left. */
 function memberIn(resource: string, holder: string): string {
   return resource.startsWith('member/') ? resource.slice('member/'.length) : holder;
 }
 
-/** What may be shown of the detail: values that are hashed are not. */
+/** Picks what may be shown of the detail; hashed values may not. */
 function said({ reason, capacity, attempt }: Json): Json {
   return {
     ...(typeof reason === 'string' && { reason }),
@@ -192,7 +196,7 @@ function said({ reason, capacity, attempt }: Json): Json {
   };
 }
 
-/** `live`: for what the record does not tell and what does not change, such as the names of phases. */
+/** `live` supplies what the record lacks and what never changes, such as the names of phases. */
 export function boardAt({ events, steps, begins }: Travelled, at: number, live: State): State {
   const before = events.slice(0, firstAfter(events, at));
   const empty: State = {
@@ -239,7 +243,7 @@ export function firstAfter(events: readonly Happening[], at: number): number {
   return low;
 }
 
-/** A capacity that no entry names is the one of now: it has not been changed since, or nobody could tell. */
+/** Without an entry that names the capacity, the present one is shown: as far as the record goes, it never changed. */
 function capacityOf(
   { kind, capacity, resource }: State['resources'] extends ReadonlyMap<string, infer R> ? R : never,
   live: State,

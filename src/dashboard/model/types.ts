@@ -57,9 +57,9 @@ export interface Resource extends AsOf {
   readonly waiting: readonly Waiter[];
   /** Of a semaphore; 0 of a lock. */
   readonly capacity: number;
-  /** Of a semaphore: nothing new is granted until somebody ends that. */
+  /** Of a semaphore: it grants nothing new until an administrator undoes the drain. */
   readonly isDrained: boolean;
-  /** Who ended the grants, when and why; null if nobody did. Events do not tell its revision: 0. */
+  /** Who drained it, when and why; null if it is not drained. Events lack the revision, so it is 0 then. */
   readonly drained: {
     readonly by: string;
     readonly at: number;
@@ -213,6 +213,6 @@ export interface State {
   readonly countedFrom: number;
   /** Requests that were denied without a wait, of all times; undefined until it was read. */
   readonly denials: number | undefined;
-  /** What events have changed and nobody has read since: events do not tell everything. */
+  /** What events have changed and the page has not read since: events do not carry everything. */
   readonly unread: ReadonlySet<string>;
 }

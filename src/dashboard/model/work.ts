@@ -5,7 +5,7 @@ import type { State, Task } from './types.ts';
 export const COLUMNS = ['waiting', 'ready', 'running', 'done', 'failed'] as const;
 export type Column = (typeof COLUMNS)[number];
 
-/** What it still depends on. A task that was completed since tells nothing to those that wait for it. */
+/** What it still depends on. Completing a task sends no event to the tasks that wait for it. */
 export function waitsOn({ tasks }: Pick<State, 'tasks'>, task: Task): readonly string[] {
   return task.dependsOn.filter((id) => {
     const known = tasks.get(id);
@@ -62,7 +62,7 @@ export function ageOf({ status, claimedAt, endedAt, publishedAt }: Task): number
 // oxlint-disable-next-line no-control-regex
 const COLOURS = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
-/** Text of several lines as text: lines stay lines, colours of terminals go, and what cannot be seen is shown by its number. */
+/** Cleans text of several lines: removes terminal colours and shows invisible characters by their code. */
 export function shownText(text: string, most = 20_000): string {
   const end = text.length > most ? `…\n${text.slice(-most)}` : text;
   return end.replace(COLOURS, '').replace(/\t/g, '    ').split(/\r?\n/).map(visible).join('\n');

@@ -115,7 +115,7 @@ export function leave(): void {
   connection.start();
 }
 
-/** What was said to the reader last, for those who do not see it. */
+/** The last message, for screen readers. */
 let said = '';
 
 export function saidLast(): string {

@@ -81,13 +81,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
           </Field>
         )}
         {reasonField !== undefined && (
-          <Field
-            isFirst
-            name="reason"
-            hint="Those who lose something by it get to see it"
-            value={reason}
-            set={setReason}
-          >
+          <Field isFirst name="reason" hint="Holders who lose something see it" value={reason} set={setReason}>
             Reason
           </Field>
         )}

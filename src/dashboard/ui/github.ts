@@ -1,4 +1,4 @@
-/** The locks on GitHub, asked for while somebody looks: GitHub tells nobody of a change, and the server asks it now and then. */
+/** Asks the server for the locks on GitHub while they are shown. GitHub sends no events, so the server polls it. */
 import { useEffect, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';

@@ -9,7 +9,7 @@ import { copy, store } from './app.ts';
 /** A name that may be long or strange. `kind` stands before it, fainter. */
 export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Element {
   const [first, last] = halves(of);
-  // Those who hear it hear it in one piece.
+  // A screen reader reads the name in one piece.
   const isSplit = last !== '' || kind !== '';
   return (
     <bdi class="name" title={visible(of.slice(0, 1000))}>

@@ -45,7 +45,7 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
           ? { sign: 'held', text: `This server runs the command of ${phase} once more, from its beginning.` }
           : {
               sign: 'danger',
-              text: `The pipeline goes on as if ${phase} were done, though nobody knows how far it came.`,
+              text: `The pipeline goes on as if ${phase} were done, although its command may have stopped halfway.`,
             },
       ],
       { decision, ...(question !== null && { question }) },
@@ -100,12 +100,12 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
 
 const RECORDED = { sign: 'clear', text: 'An event records it, with your token’s name.' } as const;
 
-/** Tells it from one that was started later under its id. */
+/** Distinguishes this run from a later one with the same id. */
 function lifeOf({ startedAt }: Pipeline): { readonly startedAt?: string } {
   return startedAt === null ? {} : { startedAt: new Date(startedAt).toISOString() };
 }
 
-/** To cancel is meant whatever phase it has reached; what it stops is told as it is now. */
+/** A cancel applies in any phase, so the dialog stays valid and shows what it would stop now. */
 function askToCancel(asked: Pipeline): void {
   const { id } = asked;
   const now = ({ state }: Snapshot): Pipeline => state?.pipelines.get(id) ?? asked;

@@ -42,7 +42,7 @@ export function ResourceHead({ of, snapshot, says, then, wanted = '', breaks, ch
       under={
         <>
           {says}
-          <span class="faint">·</span>
+          <span class="faint dot">·</span>
           {oldest === undefined ? (
             <span>nobody waits</span>
           ) : (

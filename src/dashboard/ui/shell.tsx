@@ -189,7 +189,7 @@ function Strip({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
   return null;
 }
 
-/** Where nothing can be shown because the server does not answer: what it means, and what to run. */
+/** Shown while the server does not answer and nothing is known: what it means, and what to run. */
 export function NoAnswer(): JSX.Element {
   return (
     <div class="first-run">

@@ -10,7 +10,7 @@ const SORT_UNCHANGED_MS = 10_000;
 
 interface Sorted {
   readonly how: string;
-  /** What was sorted: as long as it is the same, so are the rows. */
+  /** The input of the last sort: while it is the same object, so are the rows. */
   readonly resources: State['resources'] | undefined;
   readonly at: number;
   readonly names: readonly string[];

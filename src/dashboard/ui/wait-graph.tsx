@@ -9,7 +9,7 @@ const HEIGHT = 32;
 const STEP = 190;
 const ROW = 40;
 
-function cutName(name: string, most = 17): string {
+function cutName(name: string, most = 15): string {
   const [first, last] = halves(name, 7);
   const whole = `${first}${last}`;
   return whole.length <= most ? whole : `${whole.slice(0, most - 8)}…${whole.slice(-7)}`;

@@ -1,4 +1,4 @@
-/** How often, how long, and what became of requests, over the last minutes or the last hour. */
+/** Charts of rates, durations and outcomes over the last five minutes or the last hour. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';

@@ -59,17 +59,18 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
           <Panel title="What happened">
             {of.cycle.map(({ holder, resource, blockedBy }) => (
               <a class="row cycle" key={`${holder} ${resource}`} href={`#${routeOf(resource)}`} data-row={resource}>
-                <span class={holder === of.victim ? 'red strong cut' : 'cut'}>
+                <span class={holder === of.victim ? 'red strong' : ''}>
                   <bdi>{shortened(holder, 60)}</bdi> waited for <bdi>{shortened(resource, 60)}</bdi>, held by{' '}
                   <bdi>{shortened(blockedBy, 60)}</bdi>
                 </span>
               </a>
             ))}
           </Panel>
-          <Panel title="So that it cannot come back">
+          <Panel title="How to prevent it">
             <div class="inside">
               <p class="soft">
-                They took the same things in another order. Take them together, and nobody ever holds only one:
+                They took the same resources in a different order. Take them together, so that nobody ever holds just
+                one:
               </p>
               <CommandLine>{`signalbox run ${flags.join(' ')} -- …`}</CommandLine>
             </div>

@@ -1,4 +1,4 @@
-/** Nothing was ever held here: what to type to see something. */
+/** An empty store: shows what to type first. */
 import type { JSX } from 'preact';
 import { CommandLine } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';

@@ -139,7 +139,7 @@ export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string 
         under={
           <>
             <span class={one?.isStale === true ? 'amber strong' : ''}>{word}</span>
-            {of.repository !== null && <span class="faint">·</span>}
+            {of.repository !== null && <span class="faint dot">·</span>}
             {of.repository !== null && <AsOf of={of} />}
           </>
         }
@@ -230,7 +230,7 @@ function NextSteps({ of, name, repository }: NextProps): JSX.Element {
           <p class="soft">
             {of.isStale
               ? 'The holder has not renewed it in time. It keeps the issue until another worker takes it over:'
-              : 'The holder renews it on GitHub. Whoever wants it next stands in line on the issue:'}
+              : 'The holder renews it on GitHub. The next workers queue on the issue:'}
           </p>
         )}
         {of !== undefined && !of.isStale && (

@@ -1,4 +1,4 @@
-/** One lock: who is in the section, who stands at the signal, who waits for whom, and what happened before. */
+/** One lock: its holders, its queue, who waits for whom, and its history. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
@@ -161,7 +161,7 @@ function Why({ of, state, now, median }: SectionProps): JSX.Element {
       <div class="note">
         <SignalSign is="danger" label="" />
         <span>
-          The lease ended and this lock is set to <b>alert</b>: it changes hands only when somebody breaks it.
+          The lease ended and this lock is set to <b>alert</b>: it changes hands only when an administrator breaks it.
         </span>
       </div>
     );

@@ -92,8 +92,8 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       {isOnlyGitHub ? null : all === 0 ? (
         <Panel title="Locks">
           <Nothing title="No lock yet" command="signalbox run --lock main-branch -- sleep 60">
-            A lock is there as soon as somebody asks for it, and stays in the list when it is free. Hold one while a
-            command runs:
+            A lock needs no set-up: the first request makes it, and it stays in this list for a while after its release.
+            Hold one while a command runs:
           </Nothing>
         </Panel>
       ) : (

@@ -102,7 +102,7 @@ export function LookBack({ snapshot: { state, past, now } }: { snapshot: Snapsho
   );
 }
 
-/** An hour ago; of a store that is younger, when its first event was. */
+/** An hour ago, or the first event of a younger store. */
 function firstShown(state: State | undefined, now: number): number {
   const hourAgo = now - HOUR_MS;
   const [oldest] = state?.slices ?? [];
@@ -110,7 +110,7 @@ function firstShown(state: State | undefined, now: number): number {
   return isAllKnown ? Math.max(hourAgo, Math.min(oldest.at, now - SHORTEST_MS)) : hourAgo;
 }
 
-/** Bars along the slider. Where it is high, much happened. */
+/** Bars along the slider: the higher, the more events. */
 function Histogram({ counts = [] }: { counts: readonly number[] | undefined }): JSX.Element {
   const most = Math.max(1, ...counts);
   // A part in which a single thing happened is seen too.

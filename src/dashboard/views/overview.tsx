@@ -16,7 +16,9 @@ import { FirstRun } from './first-run.tsx';
 import { SlotStrip } from './slots.tsx';
 
 const MOST_ROWS = 14;
-const MOST_MATTERS = 12;
+/** More would push the locks off the screen; a button shows the others. */
+const FEW_MATTERS = 6;
+const MOST_MATTERS = 200;
 
 export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state } = snapshot;
@@ -58,7 +60,9 @@ export function Blank(): JSX.Element {
 
 function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const all = matters(snapshot);
-  const { state } = snapshot;
+  const { state, route } = snapshot;
+  const isWhole = route.filters['needs'] === 'all';
+  const shown = all.slice(0, isWhole ? MOST_MATTERS : FEW_MATTERS);
   if (all.length === 0) {
     const locks = state === undefined ? undefined : countsOf(state, 'lock');
     return (
@@ -83,13 +87,31 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         </span>
       </header>
       <ol>
-        {all.slice(0, MOST_MATTERS).map((matter) => (
+        {shown.map((matter) => (
           <MatterRow key={matter.key} matter={matter} snapshot={snapshot} />
         ))}
       </ol>
-      {all.length > MOST_MATTERS && <p class="foot">and {count(all.length - MOST_MATTERS)} more, less pressing</p>}
+      {(isWhole ? all.length > FEW_MATTERS : all.length > shown.length) && (
+        <p class="foot">
+          <span>{all.length > shown.length && moreTold(all.slice(shown.length))}</span>
+          <button
+            type="button"
+            class="button small more"
+            onClick={() => address.filter({ needs: isWhole ? undefined : 'all' })}
+          >
+            {isWhole ? 'Show fewer' : `Show all ${count(all.length)}`}
+          </button>
+        </p>
+      )}
     </section>
   );
+}
+
+/** `41 more: Stuck guard 2, Long wait 39`, in the order of urgency. */
+function moreTold(rest: readonly Matter[]): string {
+  const counts = new Map<string, number>();
+  for (const { title } of rest) counts.set(title, (counts.get(title) ?? 0) + 1);
+  return `${count(rest.length)} more: ${[...counts].map(([title, many]) => `${title} ${count(many)}`).join(', ')}`;
 }
 
 function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {

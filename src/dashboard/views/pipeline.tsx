@@ -1,7 +1,7 @@
 /** One pipeline: its line of phases, why it waits, what wakes it, and what its commands printed. */
 import { PageHead } from '../ui/page-head.tsx';
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { logsIn, lookOf, reasonsOf, wakesOf } from '../model/line.ts';
 import { routeOf } from '../model/needs.ts';
@@ -92,7 +92,7 @@ function Head({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Eleme
               for <Since at={since} class={state === 'blocked' ? 'red strong' : ''} />
             </span>
           )}
-          <span class="faint">·</span>
+          <span class="faint dot">·</span>
           {of.isDriven && driver !== null ? (
             <span class="line">
               driven by <Name of={driver} />
@@ -124,8 +124,16 @@ interface LineProps {
 
 function Line({ of, read, now }: LineProps): JSX.Element {
   const details = Array.isArray(read?.['phases']) ? (read['phases'] as readonly unknown[]).map(object) : [];
+  const line = useRef<HTMLDivElement>(null);
+  // A long line begins at the phase that matters, not at one that was done long ago.
+  useLayoutEffect(() => {
+    const [box, step] = [line.current, line.current?.querySelector('[aria-current=step]')];
+    if (box === null || step === null || step === undefined) return;
+    const [whole, part] = [box.getBoundingClientRect(), step.getBoundingClientRect()];
+    box.scrollLeft += part.left - whole.left - (whole.width - part.width) / 2;
+  }, [of.phase, of.phases.length]);
   return (
-    <div class="scrolls" tabIndex={0} role="region" aria-label="Line of phases">
+    <div class="scrolls" tabIndex={0} role="region" aria-label="Line of phases" ref={line}>
       <ol class="phase-line">
         {of.phases.map((phase, place) => {
           const look = lookOf(of, phase);
@@ -200,7 +208,7 @@ function Why({ of, read }: Omit<LineProps, 'now'>): JSX.Element {
           ))}
           {wakes.length === 0 && <li class="soft">Its driver has not said.</li>}
         </ul>
-        {!of.isDriven && <p class="note red">Nobody drives it: nothing wakes it until somebody resumes it.</p>}
+        {!of.isDriven && <p class="note red">Nobody drives it: nothing wakes it until a driver resumes it.</p>}
       </Panel>
     </>
   );

@@ -1,4 +1,4 @@
-/** All pipelines, those that need somebody first, each as a short line of its phases. */
+/** All pipelines, each as a short line of phases; those that need a person come first. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { lookOf, pipelinesShown } from '../model/line.ts';

@@ -1,4 +1,4 @@
-/** One semaphore: who has which slots, who waits for how many, and what would let them in. */
+/** One semaphore: which holder has which slots, who waits for how many, and what would let them in. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
@@ -20,6 +20,8 @@ const MOST_IN_STRIP = 64;
 const MOST_IN_GRID = 4_096;
 /** Up to so many slots, one is wide enough for a name. */
 const FEW_SLOTS = 8;
+/** More would leave no room for the words beside them. */
+const MOST_WANTED_CELLS = 8;
 
 export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
   const { state, now } = snapshot;
@@ -101,7 +103,7 @@ function resizing(of: Resource): AskedDeed {
   };
 }
 
-/** Why nobody gets anything, for everybody who looks. */
+/** Tells every reader why the semaphore grants nothing. */
 function DrainNote({ of: { by, at, reason } }: { of: NonNullable<Resource['drained']> }): JSX.Element {
   return (
     <div class="note panel spaced">
@@ -140,7 +142,7 @@ function whoWaits(waiting: number): string {
     : `${plural(waiting, 'request')} ${waiting === 1 ? 'waits' : 'wait'} on`;
 }
 
-/** Carries the revision of the drain that is shown: one that somebody else began meanwhile stays. */
+/** Carries the revision of the drain on screen, so that a newer drain by another administrator stays. */
 function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
   return {
     title: `Undo the drain of ${resource}?`,
@@ -149,7 +151,7 @@ function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
         sign: 'clear',
         text: waiting.length === 0 ? 'Nobody waits.' : `${plural(waiting.length, 'request')} can be served, in order.`,
       },
-      { sign: 'held', text: `It was drained by ${drained?.by ?? 'somebody'}: ${drained?.reason ?? ''}` },
+      { sign: 'held', text: `It was drained by ${drained?.by ?? 'an administrator'}: ${drained?.reason ?? ''}` },
     ],
     ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(name)}/undrain` },
     ...{ body: { revision: drained?.revision ?? 0 }, label: 'Undo', done: `${resource} grants slots again` },
@@ -294,7 +296,7 @@ function Waiting({ of }: { of: Resource }): JSX.Element {
             <span class="soft cut">{fits(of, place)}</span>
           </span>
           <span class="line wants-cells">
-            {waiter.weight <= 12 && (
+            {waiter.weight <= MOST_WANTED_CELLS && (
               <span class="cells" aria-hidden="true">
                 {Array.from({ length: waiter.weight }, (_, cell) => (
                   <i key={cell} class={place === 0 && cell < free ? 'used' : ''} />

@@ -1,4 +1,4 @@
-/** Without a token the server shows nothing: where to get one. */
+/** Says where to get a token: without one the server shows nothing. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { keepToken } from '../live/api.ts';
@@ -43,8 +43,8 @@ export function SignIn({ why }: { why: string }): JSX.Element {
         </button>
       </form>
       <p class="soft">
-        For somebody who may only look: <code>signalbox token create NAME --role viewer</code>, and send the link with{' '}
-        <code>#token=…</code> at its end.
+        For a colleague who may only look: <code>signalbox token create NAME --role viewer</code>, and send the link
+        with <code>#token=…</code> at its end.
       </p>
     </div>
   );

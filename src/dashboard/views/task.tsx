@@ -1,4 +1,4 @@
-/** One task: who has it, what it waits for, what it was given and what came of it. */
+/** One task: its owner, its dependencies, its data and its result. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { claimedSince } from '../model/expected.ts';
@@ -76,7 +76,7 @@ export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }
             <TaskRow key={id} id={id} task={state.tasks.get(id)} />
           ))}
         </Panel>
-        <Panel class="w6" title="Wait for it" aside={count(followers.length)}>
+        <Panel class="w6" title="Waiting for it" aside={count(followers.length)}>
           {shown.length === 0 && <p class="inside soft">No other task waits for this one.</p>}
           {shown.map((one) => (
             <TaskRow key={one.id} id={one.id} task={one} />
@@ -110,7 +110,7 @@ function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state
           )}
           {task.owner !== null && (
             <>
-              <span class="faint">·</span>
+              <span class="faint dot">·</span>
               <span class="line">
                 by <Name of={task.owner} />
               </span>

@@ -46,7 +46,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   // What the store remembers may be later than the time that is shown.
   const older = snapshot.past === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
-  // Rows stay where they are while somebody reads them.
+  // Rows do not move while the reader has scrolled or points at one.
   const isRead =
     (document.getElementById('main')?.scrollTop ?? 0) > 0 ||
     document.querySelector('main a[data-row]:hover, main a[data-row]:focus-visible') !== null;
@@ -125,6 +125,9 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
   const { sign, words, tail } = saidOf(of);
   const slash = of.resource.indexOf('/');
   const kind = of.resource.slice(0, Math.max(0, slash));
+  const name = of.resource.slice(slash + 1);
+  // A member that joins or leaves does it to nobody else.
+  const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
     <>
       <span class="faint num">
@@ -137,7 +140,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
           <span class="soft">{words}</span>
         </span>
         <span>
-          <Name of={of.resource.slice(slash + 1)} kind={kind} />
+          {!isOfItself && <Name of={name} kind={kind} />}
           {tail !== '' && <bdi class="faint cut">{shortened(tail, 160)}</bdi>}
         </span>
       </span>

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../server/problem.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
 import { queuePlaceIn } from '../place.ts';
-import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
+import { NOTHING_NEXT, refused, STOP, type Told, told } from '../result.ts';
 import { type Kind, resourceOf } from '../seat.ts';
 import { TAKES, type Tool, tool, type ToolCall, WRITES_ONCE } from '../tool.ts';
 import { holder, kind, maxHoldMinutes, name, reason, spoken, ticket, token } from './fields.ts';
@@ -110,8 +110,6 @@ async function renew(input: Renew, { seat, caller }: ToolCall): Promise<Told> {
     resource,
   });
 }
-
-const STOP = 'Stop the work that needed it: another holder may have it by now. Call acquire to ask again.';
 
 function notOwnerTold(resource: string): Told {
   return refused(

@@ -204,7 +204,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
-    // The request may have been sent again before this answer came, and be in the queue once more. Nobody waits for that one.
+    // The request may have been sent again before this answer came, and be in the queue a second time, where no caller waits for
+    // it.
     const isDone = hold === undefined || granted.kind === 'extended' || granted.kind === 'already-held';
     this.#finish(isDone ? 'given-up' : 'answered');
     // Checked here and not earlier: this is the last moment before control returns to the caller.

@@ -203,8 +203,8 @@ export function requestFields(
   id: string,
   lease: string,
   options: RequestOptions<unknown>,
-): Request & { steal?: true; force?: true } {
-  const { holder = id, priority = 0, reason, metadata, maxHoldMs, strategy, within } = options;
+): Request & { steal?: true; force?: true; sensitive?: true } {
+  const { holder = id, priority = 0, reason, metadata, sensitive, maxHoldMs, strategy, within } = options;
   return {
     id,
     holder,
@@ -212,6 +212,7 @@ export function requestFields(
     priority,
     ...(reason !== undefined && { reason }),
     ...(metadata !== undefined && { metadata: frozenCopy(metadata as Json) }),
+    ...(sensitive === true && { sensitive }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(within !== undefined && { within: frozenCopy(within) }),
     ...strategyFields(strategy),

@@ -13,6 +13,8 @@ export interface RequestOptions<Meta = Json> {
   readonly reason?: string;
   /** Any JSON, kept with the hold and shown by `inspect` and `survey`. */
   readonly metadata?: Meta;
+  /** The witness enters only salted hashes of the reason and the metadata. Others see both while the hold lasts. */
+  readonly sensitive?: boolean;
   /** The hold ends after this time, even if its session is renewed; sooner, if the resource was configured so. */
   readonly maxHoldMs?: number;
   /** What to do if it is not free; `retry` if not given, which waits in the queue. */

@@ -82,7 +82,8 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     this.#session = session;
     this.#parts = parts;
     this.#pieces = pieces;
-    const origin = runtime.witness.isOn ? { origin: runtime.witness.origin() } : {};
+    const sensitive = options.sensitive === true ? true : undefined;
+    const origin = runtime.witness.isOn ? { origin: runtime.witness.origin(undefined, sensitive) } : {};
     this.#commands = pieces.map((piece) => ({
       ...commandOf(piece, session, runtime.nextId(session), options),
       ...origin,

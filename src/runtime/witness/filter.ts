@@ -42,7 +42,8 @@ export function fits(entry: WitnessEntry, filter: WitnessFilter): boolean {
   return entry.commands.some((command) => commandFits(command, filter));
 }
 
-function commandFits(command: WitnessedCommand, { actor, event, trace, component }: WitnessFilter): boolean {
+/** Whether the filter asks for this command of an entry that fits. */
+export function commandFits(command: WitnessedCommand, { actor, event, trace, component }: WitnessFilter): boolean {
   if (actor !== undefined && command.actor !== actor) return false;
   if (trace !== undefined && command.trace !== trace) return false;
   if (component !== undefined && command.component !== component) return false;

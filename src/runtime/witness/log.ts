@@ -58,6 +58,22 @@ export interface VerifyOptions extends Omit<VerifierOptions, 'digest'> {
   readonly onProgress?: (entries: number) => void;
 }
 
+/** Up to where a reader has the record: the whole revision, or of that revision the keys up to this one. */
+export interface WatchPlace {
+  readonly revision: Revision;
+  readonly key?: string;
+}
+
+/** An entry, and the place of a reader who has it. */
+export interface PlacedEntry {
+  readonly entry: WitnessEntry;
+  readonly place: WatchPlace;
+}
+
+async function* entriesOnly(placed: AsyncIterable<PlacedEntry>): AsyncGenerator<WitnessEntry, void> {
+  for await (const { entry } of placed) yield entry;
+}
+
 const OWN = { event: shortText, component: shortText, traceId: shortText, actor: shortText, payload: anything };
 const LARGEST_PAYLOAD = 64 * 1024;
 
@@ -147,41 +163,52 @@ export class WitnessLog {
     filter: WitnessFilter = {},
     options: { readonly signal?: AbortSignal; readonly last?: number } & ListenOptions = {},
   ): AsyncIterable<WitnessEntry> {
+    refuseWrongValues(options, { signal: abortSignal, last: wholeNumberFromZero, ...LISTEN });
+    return entriesOnly(this.watchPlaces(filter, options));
+  }
+
+  /**
+   * The same with the place of each entry. A watch that begins `after` a place misses and repeats nothing.
+   * @internal
+   */
+  watchPlaces(
+    filter: WitnessFilter,
+    options: { readonly signal?: AbortSignal; readonly last?: number; readonly after?: WatchPlace } & ListenOptions,
+  ): AsyncIterable<PlacedEntry> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(filter, FILTER);
-    refuseWrongValues(options, { signal: abortSignal, last: wholeNumberFromZero, ...LISTEN });
-    const { signal, last = 0, ...listen } = options;
+    const { signal, ...how } = options;
     const { stopped } = this.#runtime;
     const over = signal === undefined ? stopped : AbortSignal.any([signal, stopped]);
-    return iterated<WitnessEntry>((handler) => this.#follow(filter, last, handler, listen), over);
+    return iterated<PlacedEntry>((handler) => this.#follow(filter, how, handler), over);
   }
 
   async #follow(
     filter: WitnessFilter,
-    last: number,
-    handler: (entry: WitnessEntry) => Promise<void>,
-    listen: ListenOptions,
+    { last = 0, after, ...listen }: { readonly last?: number; readonly after?: WatchPlace } & ListenOptions,
+    handler: (placed: PlacedEntry) => Promise<void>,
   ): Promise<Subscription> {
     const runtime = this.#runtime;
     const { store, clock, stopped } = runtime;
     const over = new AbortController();
     const signal = AbortSignal.any([stopped, over.signal]);
     const range = entryRange(chainOf(filter));
-    /** Everything before this revision was handed out, and these keys of the revision itself: one write may make several entries. */
-    let reached: Revision = 0;
     /** Entries written from this revision on are always handed out. */
-    let begun: Revision = 0;
-    const ofReached = new Set<string>();
+    let begun: Revision = after === undefined ? 0 : after.revision + 1;
+    /** Everything before this revision was handed out, and its own keys up to this one: one write may make several entries. */
+    let reached = after?.key === undefined ? undefined : { revision: after.revision, key: after.key };
     const hand = async (pair: KeyValue): Promise<void> => {
-      if (pair.modRevision < reached) return;
-      if (pair.modRevision > reached) ofReached.clear();
-      reached = pair.modRevision;
-      if (ofReached.has(pair.key)) return;
-      ofReached.add(pair.key);
-      await handler(entryIn(pair));
+      const { modRevision: revision, key } = pair;
+      const isNew =
+        reached === undefined || revision > reached.revision || (revision === reached.revision && key > reached.key);
+      if (!isNew) return;
+      reached = { revision, key };
+      await handler({ entry: entryIn(pair), place: reached });
     };
-    const missed = (): AsyncIterable<KeyValue> =>
-      missedSince(runtime, range, { since: reached || begun, before: reached === 0 ? last : 0 }, filter, signal);
+    const missed = (): AsyncIterable<KeyValue> => {
+      const wanted = { since: reached?.revision ?? begun, before: reached === undefined ? last : 0 };
+      return missedSince(runtime, range, wanted, filter, signal);
+    };
     const queue = new SubscriberQueue<KeyValue>(hand, missed);
     const alive = keepingAlive(runtime, listen);
     const stop = (): void => {
@@ -196,8 +223,10 @@ export class WitnessLog {
         range,
         {
           changes: ({ changes }) => {
-            for (const change of changes)
-              if (change.kind === 'put' && isWanted(change.pair, filter)) queue.add(change.pair);
+            const put = changes.flatMap((change) => (change.kind === 'put' ? [change.pair] : []));
+            // In the order in which they are read, so that one key says how far a reader is within a write.
+            put.sort((one, other) => (one.key < other.key ? -1 : 1));
+            for (const pair of put) if (isWanted(pair, filter)) queue.add(pair);
           },
           resync: async () => {
             const { revision } = await store.health(signal);
@@ -207,10 +236,10 @@ export class WitnessLog {
         },
         signal,
       );
-      begun = since + 1;
+      if (after === undefined) begun = since + 1;
       // Read after the watch began, so that an entry written meanwhile is in one of the two; `hand` drops one that is in both.
-      if (last > 0) queue.restart(missed());
-      else reached = Math.max(reached, begun);
+      if (last > 0 || after !== undefined) queue.restart(missed());
+      else reached ??= { revision: begun, key: '' };
     } catch (error) {
       stop();
       throw error;

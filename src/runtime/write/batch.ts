@@ -138,7 +138,8 @@ export function isAwaited(pending: unknown): boolean {
 /** Says in the command who asked, and when: it may wait in the queue, or another process may write it. */
 export function stamp(pending: PendingCommand<AnyCommand, AnyOutcome>, witness: Witness): void {
   if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
-  pending.command = { ...pending.command, origin: witness.origin(pending.command.trace) };
+  const { trace, sensitive } = pending.command;
+  pending.command = { ...pending.command, origin: witness.origin(trace, sensitive) };
 }
 
 /** How many living requests the queue has before this one; undefined if it does not have this one. */

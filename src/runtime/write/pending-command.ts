@@ -15,6 +15,8 @@ export interface AnyCommand {
   readonly origin?: Origin;
   /** The trace that it belongs to, if not that of the process. */
   readonly trace?: string;
+  /** The witness enters hashes of what it says. */
+  readonly sensitive?: true;
 }
 
 export interface AnyOutcome {
@@ -27,7 +29,7 @@ export type Ticket = Request & { readonly upgrades?: string };
 
 /** The ticket of a command: without the fields that only concern the attempt. */
 export function ticketOf(command: Request & AnyCommand & { force?: true }): Ticket {
-  const { kind: _kind, wait: _wait, again: _again, force: _force, ...ticket } = command;
+  const { kind: _kind, wait: _wait, again: _again, force: _force, sensitive: _sensitive, ...ticket } = command;
   return ticket;
 }
 

@@ -184,10 +184,14 @@ export class Witness {
   // Entries
 
   /** Who asks in this process, now. */
-  origin(trace = this.trace): Origin {
+  origin(trace = this.trace, sensitive?: true): Origin {
     const { component } = this;
-    const at = this.#host.clock.now();
-    return { at, ...(component !== undefined && { component }), ...(trace !== undefined && { trace }) };
+    return {
+      at: this.#host.clock.now(),
+      ...(component !== undefined && { component }),
+      ...(trace !== undefined && { trace }),
+      ...(sensitive && { sensitive }),
+    };
   }
 
   /** The entry of a write, to be added to its transaction. `end`: what the write follows. */

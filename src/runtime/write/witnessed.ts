@@ -30,7 +30,6 @@ type Fields = AnyCommand & {
   readonly weight?: number;
   readonly reason?: string;
   readonly metadata?: Json;
-  readonly sensitive?: true;
   readonly force?: true;
   readonly steal?: true;
   readonly upgrades?: string;
@@ -134,7 +133,7 @@ function detailOf(command: Fields, { hold }: AnyOutcome, losses: readonly Loss[]
   if (command.force === true) detail['force'] = true;
   if (command.steal === true) detail['steal'] = true;
   if (command.kind === 'configure' || command.kind === 'resize') settings(command, detail);
-  said(detail, command);
+  said(detail, { ...command, ...(command.origin?.sensitive === true && { sensitive: true }) });
   if (losses.length > 0)
     detail['lost'] = losses.map(({ hold: { holder, token }, why }) => ({ holder: enteredText(holder), token, why }));
   return detail;

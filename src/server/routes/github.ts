@@ -1,6 +1,6 @@
 /** Lists the locks on GitHub Issues. Workers take these locks on GitHub, not through this server. */
 import { z } from 'zod';
-import { NO_BOARD } from '../github-board.ts';
+import { NO_BOARD } from '../../github/board.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { anyObject } from '../schemas.ts';
 

@@ -1,12 +1,13 @@
 /** The witness over HTTP: read the record, follow it, verify it, seal it, prove an entry, enter something. */
 import { z } from 'zod';
-import { Failure } from '../../failure.ts';
+import { Failure, shown } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
 import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
+import type { PlacedEntry, WatchPlace } from '../../runtime/witness/log.ts';
 import { actorOf } from '../acting.ts';
-import { entryStream } from '../entry-stream.ts';
+import { entryStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, name } from '../schemas.ts';
@@ -86,7 +87,8 @@ export const witness: readonly Operation[] = [
     summary: 'Follow the record',
     description:
       'Server-sent events, an `entry` for each match: first the `last` existing ones, then each new one as it is ' +
-      'written, without a gap. After a lost connection, read the entries `since` the last one: the stream does not go back.',
+      'written, without a gap. Each has an id: after a lost connection, send the last one as `Last-Event-ID`, as browsers do by ' +
+      'themselves, and the stream goes on after it.',
     query: z.strictObject({
       ...filter,
       last: z.coerce
@@ -97,10 +99,16 @@ export const witness: readonly Operation[] = [
         .meta({ type: 'integer', description: 'Begin with this many existing entries; 0 if not given.' }),
     }),
     answers: { 200: { description: 'A stream of `text/event-stream`.' } },
-    run: ({ box, signal, query: { last = 0, ...rest } }) =>
-      Promise.resolve(
-        entryStream((over) => box.witness.watch(given(rest) as WitnessFilter, { signal: over, last }), signal),
-      ),
+    async run({ box, signal, headers, query: { last = 0, ...rest } }) {
+      const from = headers.get('last-event-id');
+      const { revision } = await box.health();
+      const after = from === null ? undefined : watchPlaceIn(from, revision);
+      // Who has an entry has had the last ones.
+      const how = { ...(after !== undefined && { after }), last: after?.key === undefined ? last : 0 };
+      const begin = (over: AbortSignal): AsyncIterable<SentEntry> =>
+        sent(box.witness.watchPlaces(given(rest) as WitnessFilter, { ...how, signal: over }));
+      return entryStream(watchPlaceTold(after ?? { revision }), begin, signal);
+    },
   }),
   operation({
     ...{ id: 'witness.verify', method: 'get', path: '/v1/witness/verify', tag, role: 'viewer' },
@@ -208,6 +216,24 @@ function placeOf({ resource, seq }: WitnessEntry): string {
 function placeIn(text: string): Place {
   const colon = text.indexOf(':');
   return { resource: text.slice(colon + 1), seq: Number(text.slice(0, colon)) };
+}
+
+async function* sent(placed: AsyncIterable<PlacedEntry>): AsyncGenerator<SentEntry, void> {
+  for await (const { entry, place } of placed) yield { id: watchPlaceTold(place), data: entry };
+}
+
+/** `812`: everything up to revision 812. `812:witness/lock/main/000000000007`: of revision 812 what comes up to this key. */
+function watchPlaceTold({ revision, key }: WatchPlace): string {
+  return key === undefined ? `${revision}` : `${revision}:${key}`;
+}
+
+/** `newest`: the revision of the store. A reader who has more was reading another store, which this one has replaced. */
+function watchPlaceIn(text: string, newest: number): WatchPlace {
+  const [, revision, key] = /^(\d{1,15})(?::(.{1,20000}))?$/.exec(text) ?? [];
+  if (revision === undefined)
+    throw new Failure('invalid', `Last-Event-ID is ${shown(text)}; expected the id of an entry of this stream`);
+  if (Number(revision) > newest) return { revision: 0 };
+  return { revision: Number(revision), ...(key !== undefined && { key }) };
 }
 
 /** Entries come in the order of their keys. */

@@ -36,7 +36,7 @@ const FUSE_LOCAL =
 const NAMED =
   /^(virtiofs|nfs4?|cifs|smb3?|smbfs|ncpfs|9p|afs|coda|ceph|lustre|gpfs|gfs2?|ocfs2|beegfs|orangefs|pvfs2|vboxsf|vmhgfs|prl_fs|panfs|acfs|davfs|glusterfs|fhgfs|moosefs)$/;
 
-/** What kind of network file system it is on; undefined for a local one, or where that cannot be told. */
+/** The kind of network file system that the file is on; undefined for a local one, or if that is unknown. */
 export function networkFileSystem(
   directory: string,
   typeOf: (directory: string) => number = (path) => statfsSync(path).type,

@@ -284,7 +284,7 @@ export class EmbeddedStore implements Store {
   };
 }
 
-/** Which file it is, whatever its name. Throws `forbidden` where that cannot be told: it may be the same. */
+/** Identifies a file, whatever its name. Throws `forbidden` if it cannot, because it may be the same file. */
 function inodeOf(file: string): string {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });

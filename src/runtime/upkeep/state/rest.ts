@@ -1,5 +1,5 @@
 /**
- * The part of the state that is not held by anybody: tasks, pipelines and keys of the bus. It is saved and loaded key by key.
+ * The part of the state that no holder has: tasks, pipelines and keys of the bus. It is saved and loaded key by key.
  *
  * A task that a worker has is loaded as pending: in the other store that worker has no lease. The driver of a pipeline is
  * left out for the same reason, and with it the token that later drivers would have to exceed.

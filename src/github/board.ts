@@ -3,7 +3,8 @@
  * most every 15 s, with two requests that do not count against the rate limit while nothing has changed.
  */
 import type { Clock } from '../clock.ts';
-import type { LockedIssue, LockManager } from '../github/index.ts';
+import type { LockManager } from './lock-manager.ts';
+import type { LockedIssue } from './terms.ts';
 
 export interface BoardView {
   /** `owner/name`; null if the server follows none. */
@@ -31,6 +32,11 @@ export class GitHubBoard {
     this.#locks = locks;
     this.#clock = clock;
     this.#view = { ...NO_BOARD, repository, everyMs };
+  }
+
+  /** The last answer, without asking. */
+  get last(): BoardView {
+    return this.#view;
   }
 
   async look(): Promise<BoardView> {
