@@ -32,11 +32,23 @@ process.on('beforeExit', () => {
   // It would keep the code that V8 has made when this process ends, once for each command.
   process.removeAllListeners('exit');
   const said = `${mark}${process.exitCode ?? 0}\n`;
-  writeSync(1, said);
-  writeSync(2, said);
+  say(1, said);
+  say(2, said);
   process.exitCode = undefined;
   channel.ref();
 });
+
+/** The pipe may be full, and a command may have made it one that does not wait. */
+function say(/** @type {number} */ descriptor, /** @type {string} */ text) {
+  for (let rest = Buffer.from(text); rest.length > 0;) {
+    try {
+      rest = rest.subarray(writeSync(descriptor, rest));
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
 
 // Its parent has ended.
 process.on('disconnect', () => process.exit());
