@@ -159,7 +159,14 @@ export { storeUrl } from './runtime/location/location.ts';
 export type { Swept, SweptHold } from './runtime/upkeep/sweep.ts';
 export type { FollowedMembers, HandOver } from './runtime/members/followed-members.ts';
 export type { LeadOptions, Term } from './runtime/members/lead.ts';
-export type { JoinOptions, JoinOutcome, Members } from './runtime/members/members.ts';
+export type {
+  DetachedJoinOptions,
+  DetachedJoinOutcome,
+  DetachedMember,
+  LeaveOutcome,
+} from './runtime/members/detached.ts';
+export type { JoinOptions, JoinOutcome, JoinTerms, NotJoined } from './runtime/members/joining.ts';
+export type { Members } from './runtime/members/members.ts';
 export type { MembershipView } from './runtime/members/membership-view.ts';
 export type { AssetOptions, Membership } from './runtime/members/membership.ts';
 export type { MoveOutcome, RegisterOutcome } from './runtime/members/registering.ts';

@@ -11,6 +11,7 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
 import { handOver, jsonText, paintFor, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
+import { notThroughServer, serverOf } from './remote/url.ts';
 import { isJson, withBox } from './store.ts';
 import { layoutFor, tableLines } from './table.ts';
 import { all, none } from './task/arguments.ts';
@@ -133,6 +134,11 @@ Example:
 It lies in a file next to the store that only you can read. Exit code 1 if no server has made it yet.`,
     )
     .action(() => {
+      const server = serverOf(command);
+      if (server !== undefined) {
+        const why = 'the local token lies in a file beside the store';
+        throw notThroughServer('signalbox token local', server, why, 'use signalbox token create to make another one');
+      }
       const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
       const secret = readLocalToken(url);
       if (secret === undefined) {

@@ -1,7 +1,6 @@
 /** `connect` opens the store behind a server, with the objects of the library. For Node, browsers and every runtime with `fetch`. */
-import type { Condition, Explanation, Member, Settings, Verdict } from '../core/index.ts';
+import type { Condition, Explanation, Settings, Verdict } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { type MemberJson, memberFrom } from '../json/member.ts';
 import { surveyFrom, type SurveyJson } from '../json/survey.ts';
 import { HoldSet } from '../runtime/holds/hold-set.ts';
 import type { Want } from '../runtime/holds/wants.ts';
@@ -13,11 +12,13 @@ import { webClock } from './clock.ts';
 import { type RemoteEventOptions, RemoteEvents } from './events.ts';
 import type { RemoteHold } from './hold.ts';
 import { RemoteLock } from './lock.ts';
+import { RemoteMembers } from './members.ts';
 import { RemotePipelines } from './pipelines.ts';
 import { type ConnectOptions, newKey, Requests } from './requests.ts';
 import type { Connected, RemoteOptions } from './resource.ts';
 import { RemoteSemaphore } from './semaphore.ts';
 import { RemoteTasks } from './tasks.ts';
+import { RemoteTokens } from './tokens.ts';
 import { RemoteWitness } from './witness.ts';
 
 /** How to check a condition. */
@@ -26,6 +27,12 @@ export interface RemoteCheckOptions {
   readonly own?: readonly string[];
   /** Ends the check when it aborts. */
   readonly signal?: AbortSignal;
+  /** Waits at the server until the condition holds, or never can; no longer than this, and than 45 s. */
+  readonly waitMs?: number;
+  /** While it waits: how often the server checks what sends no events, such as files; 2 s, if not given. */
+  readonly pollMs?: number;
+  /** While it waits: the lines of the explanation that you have; it answers as soon as there are others. */
+  readonly known?: string;
 }
 
 /** Which past events to read. */
@@ -64,6 +71,8 @@ export interface OwnToken {
 }
 
 const KEPT_TTL_MS = 30_000;
+/** A condition may read files, or run a command. */
+const CHECK_MS = 30_000;
 /** How many past events one call reads. */
 const MOST_EVENTS = 1_000;
 
@@ -93,8 +102,10 @@ export class RemoteSignalbox implements AsyncDisposable {
   readonly bus: RemoteBus;
   /** The record of every change, which shows tampering. */
   readonly witness: RemoteWitness;
-  /** The live members: processes that joined. */
-  readonly members: { readonly list: () => Promise<readonly Member[]> };
+  /** The live members, and joining. */
+  readonly members: RemoteMembers;
+  /** The tokens of the store, for administrators. */
+  readonly tokens: RemoteTokens;
 
   /** @internal */
   constructor(requests: Requests, { holder, ttlMs = KEPT_TTL_MS }: ConnectOptions) {
@@ -103,15 +114,8 @@ export class RemoteSignalbox implements AsyncDisposable {
     this.pipelines = new RemotePipelines(requests);
     this.bus = new RemoteBus(requests);
     this.witness = new RemoteWitness(requests);
-    this.members = {
-      list: async () => {
-        const { members } = await requests.ask<{ members: readonly MemberJson[] }>({
-          method: 'GET',
-          path: '/v1/members',
-        });
-        return members.map(memberFrom);
-      },
-    };
+    this.members = new RemoteMembers(this.#connected);
+    this.tokens = new RemoteTokens(requests);
   }
 
   /** A lock by its name; sends no request yet. */
@@ -238,10 +242,12 @@ export class RemoteSignalbox implements AsyncDisposable {
 
   #judged(
     condition: Condition,
-    { own, signal }: RemoteCheckOptions,
+    { own, signal, waitMs, pollMs, known }: RemoteCheckOptions,
   ): Promise<{ readonly verdict: Verdict; readonly explanation: Explanation }> {
-    const body = { condition, own };
-    return this.#connected.requests.ask({ method: 'POST', path: '/v1/guards/check', body, signal, waitMs: 30_000 });
+    const body = { condition, own, waitMs, pollMs, known };
+    const most = CHECK_MS + (waitMs ?? 0);
+    const ask = { method: 'POST', path: '/v1/guards/check', body, isLook: true } as const;
+    return this.#connected.requests.ask({ ...ask, signal, waitMs: most });
   }
 
   /** Shows who holds what and who waits for whom, in the whole store at one revision, or at one lock or semaphore. */
@@ -273,10 +279,11 @@ export class RemoteSignalbox implements AsyncDisposable {
     return this.#look('/healthz');
   }
 
-  /** Releases this program's holds, and ends its waits and streams. */
+  /** Releases this program's holds, leaves its memberships, and ends its waits and streams. */
   async close(): Promise<void> {
     const { holds, requests } = this.#connected;
-    await Promise.all([...holds.values()].map((hold) => hold.release().catch(() => undefined)));
+    const released = [...holds.values()].map((hold) => hold.release().catch(() => undefined));
+    await Promise.all([...released, this.members.leaveAll()]);
     for (const one of [...requests.kept]) one.end();
     requests.closed.abort();
   }

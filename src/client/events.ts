@@ -35,7 +35,7 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
     this.#path = path;
     this.#onOpen = onOpen;
     this.#place = since === undefined ? undefined : String(since);
-    this.#signal = signal === undefined ? requests.closed.signal : AbortSignal.any([signal, requests.closed.signal]);
+    this.#signal = signal ?? requests.closed.signal;
   }
 
   /** The place after the last event that was delivered; pass it to the next stream as `since`. Undefined before the first answer. */
@@ -48,51 +48,62 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
    * itself.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<EventOf<Pattern>, void, undefined> {
-    const over = this.#signal;
-    const { clock, retryMs } = this.#requests;
-    const begun = instant(clock);
-    let hasOpened = false;
-    for (let failures = 0; !over.aborted;) {
-      const cut = new AbortController();
-      let trouble: unknown = new Failure('unavailable', 'the stream of events ended before it began');
-      try {
-        const response = await this.#opened(AbortSignal.any([over, cut.signal]));
-        for await (const { id, event, data } of messagesOf(response, this.#watched(cut))) {
-          failures = 0;
-          hasOpened = true;
-          if (id !== '') this.#place = id;
-          if (event === 'open') this.#onOpen();
-          else yield JSON.parse(data) as EventOf<Pattern>;
-        }
-      } catch (error) {
-        if (over.aborted) return;
-        if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
-        trouble = error;
-      } finally {
-        cut.abort();
-      }
-      this.#requests.nextServer();
-      const pauseMs = backoffMs(failures++);
-      if (!hasOpened && sinceMs(clock, begun) + pauseMs > retryMs) throw trouble;
-      await this.#requests.pause(pauseMs, over);
+    const headers = (): Readonly<Record<string, string>> =>
+      this.#place === undefined ? {} : { 'Last-Event-ID': this.#place };
+    for await (const { id, event, data } of streamed(this.#requests, this.#path, headers, this.#signal)) {
+      if (id !== '') this.#place = id;
+      if (event === 'open') this.#onOpen();
+      else yield JSON.parse(data) as EventOf<Pattern>;
     }
   }
+}
 
-  #opened(signal: AbortSignal): Promise<Response> {
-    const headers = this.#place === undefined ? {} : { 'Last-Event-ID': this.#place };
-    return this.#requests.stream(this.#path, headers, signal);
+/**
+ * The messages of a stream, which is opened again whenever it is lost, at the next server. Throws if no server answers at first,
+ * or if one refuses.
+ */
+export async function* streamed(
+  requests: Requests,
+  path: string,
+  headers: () => Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): AsyncGenerator<Message, void, undefined> {
+  const over = AbortSignal.any([signal, requests.closed.signal]);
+  const { clock, retryMs } = requests;
+  const begun = instant(clock);
+  let hasOpened = false;
+  for (let failures = 0; !over.aborted;) {
+    const cut = new AbortController();
+    let trouble: unknown = new Failure('unavailable', 'the stream of events ended before it began');
+    try {
+      const response = await requests.stream(path, headers(), AbortSignal.any([over, cut.signal]));
+      for await (const message of messagesOf(response, watched(requests, cut))) {
+        failures = 0;
+        hasOpened = true;
+        yield message;
+      }
+    } catch (error) {
+      if (over.aborted) return;
+      if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
+      trouble = error;
+    } finally {
+      cut.abort();
+    }
+    requests.nextServer();
+    const pauseMs = backoffMs(failures++);
+    if (!hasOpened && sinceMs(clock, begun) + pauseMs > retryMs) throw trouble;
+    await requests.pause(pauseMs, over);
   }
+}
 
-  /** Ends a silent connection: otherwise the reader would wait for ever on one that died without closing. */
-  #watched(cut: AbortController): () => void {
-    const { clock } = this.#requests;
-    let timer = clock.timer(SILENT_MS, () => cut.abort());
-    cut.signal.addEventListener('abort', () => timer.cancel());
-    return () => {
-      timer.cancel();
-      timer = clock.timer(SILENT_MS, () => cut.abort());
-    };
-  }
+/** Ends a silent connection: otherwise the reader would wait for ever on one that died without closing. */
+function watched({ clock }: Requests, cut: AbortController): () => void {
+  let timer = clock.timer(SILENT_MS, () => cut.abort());
+  cut.signal.addEventListener('abort', () => timer.cancel());
+  return () => {
+    timer.cancel();
+    timer = clock.timer(SILENT_MS, () => cut.abort());
+  };
 }
 
 interface Message {

@@ -12,6 +12,13 @@ export { RemoteBus } from './bus.ts';
 export { type RemoteEventOptions, RemoteEvents } from './events.ts';
 export { RemoteHold, RemoteLockHold, RemoteSemaphoreHold } from './hold.ts';
 export { type DetachedLockHold, RemoteLock, type RemoteLockAttempt, type RemoteLockOptions } from './lock.ts';
+export {
+  RemoteFollowedMembers,
+  type RemoteJoinOptions,
+  type RemoteJoinOutcome,
+  RemoteMembers,
+  RemoteMembership,
+} from './members.ts';
 export { type PipelineAnswer, RemotePipelines } from './pipelines.ts';
 export { type ProblemDetails, ServerRefusal } from './problem.ts';
 export { type RemoteOptions, RemoteResource } from './resource.ts';
@@ -22,6 +29,7 @@ export {
   type RemoteSemaphoreOptions,
 } from './semaphore.ts';
 export { RemoteClaim, type RemoteClaimAttempt, type RemoteClaimOptions, RemoteTasks } from './tasks.ts';
+export { RemoteTokens } from './tokens.ts';
 export { RemoteWitness } from './witness.ts';
 export { HoldSet } from '../runtime/holds/hold-set.ts';
 export { HoldLost, NotAcquired, type Refusal } from '../runtime/refusal.ts';

@@ -12,13 +12,13 @@ export function connect(url: string | readonly string[], options: ConnectOptions
 }
 
 /** Loads the code that finds the token on first use; a program that names its token never needs it. */
-function ownToken(urls: readonly string[]): (server: string) => Promise<string> {
-  let found: string | ((server: string) => string) | undefined;
-  return async (server) => {
+function ownToken(urls: readonly string[]): (server: string, refused?: string) => Promise<string> {
+  let found: string | ((server: string, refused?: string) => string) | undefined;
+  return async (server, refused) => {
     const { serverToken } = await import('../runtime/location/server-token.ts');
     try {
       found ??= serverToken(urls, process.env);
-      return typeof found === 'string' ? found : found(server);
+      return typeof found === 'string' ? found : found(server, refused);
     } catch (error) {
       // The file for browsers is bundled with its own `Failure` class, and its callers know only that class.
       const { code, message } = error as Failure;

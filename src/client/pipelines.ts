@@ -1,9 +1,10 @@
-/** Pipelines over HTTP: look, resume, cancel. */
+/** Pipelines over HTTP: look, resume, cancel, forget. */
 import type { PipelineState } from '../core/guard/inputs.ts';
 import type { Choice } from '../core/index.ts';
 import { pipelineFrom, type PipelineJson } from '../json/pipeline.ts';
 import type { PhaseLog } from '../runtime/pipelines/log.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
+import type { Malformed } from '../runtime/stored.ts';
 import { refusedWith } from './problem.ts';
 import { type Requests, segment } from './requests.ts';
 
@@ -26,12 +27,16 @@ export class RemotePipelines {
     this.#requests = requests;
   }
 
-  /** All pipelines, in the order in which they were started. */
-  async list(options: { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
-    const query = { state: options.state };
-    const { pipelines } = await this.#requests.ask<{ pipelines: readonly PipelineJson[] }>({
-      ...{ method: 'GET', path: '/v1/pipelines', query },
-    });
+  /** All pipelines, in the order in which they were started. `onMalformed` gets the keys that cannot be read. */
+  async list(
+    options: { readonly state?: PipelineState; readonly onMalformed?: (one: Malformed) => void } = {},
+  ): Promise<readonly ListedPipeline[]> {
+    const { state, onMalformed } = options;
+    const { pipelines, malformed = [] } = await this.#requests.ask<{
+      readonly pipelines: readonly PipelineJson[];
+      readonly malformed?: readonly Malformed[];
+    }>({ method: 'GET', path: '/v1/pipelines', query: { state } });
+    for (const one of malformed) onMalformed?.(one);
     return pipelines.map(pipelineFrom);
   }
 
@@ -64,6 +69,17 @@ export class RemotePipelines {
   /** Ends it for good, for administrators. */
   cancel(id: string, options: { readonly reason?: string; readonly by?: string } = {}): Promise<PipelineAnswer> {
     return this.#post(id, 'cancel', options);
+  }
+
+  /** Deletes a pipeline that has ended, for administrators. False if there is no such pipeline, or if it has not ended. */
+  async forget(id: string): Promise<boolean> {
+    try {
+      await this.#requests.ask({ method: 'DELETE', path: `/v1/pipelines/${segment(id)}`, isKeyed: true });
+      return true;
+    } catch (error) {
+      refusedWith(error, 'no-such-thing', 'wrong-state');
+      return false;
+    }
   }
 
   #post(id: string, what: string, body: object): Promise<PipelineAnswer> {

@@ -14,11 +14,13 @@ import { errorOf, type ProblemDetails } from './problem.ts';
 export interface ConnectOptions {
   /**
    * The token, or a function that returns the token for a server: it is called before each request, so that you can replace a
-   * token. If it throws a `Failure` with the code `unavailable` or `forbidden`, the client sends nothing to that server and tries
+   * token, and again with the token that a server has `refused`: if it then returns another one, the client sends the request once
+   * more. If it throws a `Failure` with the code `unavailable` or `forbidden`, the client sends nothing to that server and tries
    * the next one; after `unavailable` it tries again a little later. In Node you may leave it out: then the token comes from
-   * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE` or, for a server on loopback, from the file of the local token.
+   * `SIGNALBOX_SERVER_TOKEN`, the file of `SIGNALBOX_TOKEN_FILE`, which is read again when a server refuses its token, or, for a
+   * server on loopback, from the file of the local token.
    */
-  readonly token?: string | ((server: string) => string | Promise<string>);
+  readonly token?: string | ((server: string, refused?: string) => string | Promise<string>);
   /** The holder's name for every call that names no holder itself. */
   readonly holder?: string;
   /** How long holds and claims that renew themselves last if this program dies; 30 s if not given. */
@@ -38,6 +40,8 @@ export interface Ask {
   readonly body?: object;
   /** Repeating it would do harm, so it carries an Idempotency-Key. */
   readonly isKeyed?: true;
+  /** It changes nothing, although it is no GET. */
+  readonly isLook?: true;
   /** How long the server may take before it answers. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
@@ -108,13 +112,12 @@ export class Requests {
 
   /** Opens a stream at the current server; a caller that loses it opens another. */
   async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
-    const { server, token } = await this.#permitted();
-    const response = await this.#fetch(urlAt(server, { path }), {
-      headers: { ...headers, Authorization: `Bearer ${token}` },
-      signal: AbortSignal.any([signal, this.closed.signal]),
-    }).catch((error: unknown) => {
-      throw this.#lost({ method: 'GET' }, error);
-    });
+    const over = AbortSignal.any([signal, this.closed.signal]);
+    const response = await this.#authorized(await this.#permitted(), { path }, { headers, signal: over }).catch(
+      (error: unknown) => {
+        throw this.#lost({ method: 'GET' }, error);
+      },
+    );
     if (response.ok) return response;
     throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
   }
@@ -146,7 +149,7 @@ export class Requests {
     key: string | undefined,
   ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; wasSent: boolean }> {
     this.#refuseIfOver(ask);
-    let permitted: { readonly server: string; readonly token: string };
+    let permitted: Permitted;
     try {
       permitted = await this.#permitted();
     } catch (error) {
@@ -158,10 +161,9 @@ export class Requests {
     const timer = this.clock.timer((ask.waitMs ?? 0) + ANSWER_MS, () => late.abort(new Error('no answer in time')));
     const signals = [late.signal, this.closed.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
     try {
-      const response = await this.#fetch(urlAt(permitted.server, ask), {
+      const response = await this.#authorized(permitted, ask, {
         method: ask.method,
         headers: {
-          Authorization: `Bearer ${permitted.token}`,
           ...(ask.body !== undefined && { 'Content-Type': 'application/json' }),
           ...(key !== undefined && { 'Idempotency-Key': key }),
         },
@@ -179,10 +181,27 @@ export class Requests {
     }
   }
 
+  /** Sends a request. A server refuses a replaced token before it does anything, so the client may send it again with the new one. */
+  async #authorized(
+    { server, token }: Permitted,
+    to: Pick<Ask, 'path' | 'query'>,
+    init: { readonly headers: Readonly<Record<string, string>> } & Omit<RequestInit, 'headers'>,
+  ): Promise<Response> {
+    const send = (bearer: string): Promise<Response> =>
+      this.#fetch(urlAt(server, to), { ...init, headers: { ...init.headers, Authorization: `Bearer ${bearer}` } });
+    const response = await send(token);
+    const { token: source } = this.#options;
+    if (response.status !== 401 || typeof source !== 'function') return response;
+    const newer = await (async () => source(server, token))().catch(() => token);
+    if (newer === token) return response;
+    await response.body?.cancel();
+    return send(newer);
+  }
+
   /**
    * The first server, from the current one on, for which there is a token, with that token, which is meant for no other server.
    */
-  async #permitted(): Promise<{ readonly server: string; readonly token: string }> {
+  async #permitted(): Promise<Permitted> {
     const { token = '' } = this.#options;
     const first = this.#current;
     const refusals: Failure[] = [];
@@ -213,7 +232,7 @@ export class Requests {
    * The failure for a lost answer. It is certain that nothing was done if the request only reads, or the server refused the
    * connection.
    */
-  #lost({ method }: Pick<Ask, 'method'>, cause: unknown, wasSent = true): Failure {
+  #lost({ method, isLook }: Pick<Ask, 'method' | 'isLook'>, cause: unknown, wasSent = true): Failure {
     const where = this.#servers.join(', ');
     const { message, cause: below } = cause as Error;
     const said = below instanceof Error && below.message !== '' ? below.message : message;
@@ -222,10 +241,15 @@ export class Requests {
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
     const why = said + how;
-    const isCertain = method === 'GET' || !wasSent || wasRefused(cause);
+    const isCertain = method === 'GET' || isLook === true || !wasSent || wasRefused(cause);
     const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
+}
+
+interface Permitted {
+  readonly server: string;
+  readonly token: string;
 }
 
 function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>): string {

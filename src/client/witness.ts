@@ -96,6 +96,30 @@ export class RemoteWitness {
     return this.#requests.ask({ method: 'POST', path: '/v1/witness/entries', body: own, isKeyed: true });
   }
 
+  /** The lines of an export, as JSON Lines, which any machine can verify without trust in the server. */
+  async *export(): AsyncGenerator<string, void> {
+    const broken = (cause: unknown): Failure =>
+      new Failure('unavailable', 'the export broke off, or the record was trimmed meanwhile; begin again', { cause });
+    const { signal } = this.#requests.closed;
+    const { body } = await this.#requests.stream('/v1/witness/export', {}, signal);
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    const decoder = new TextDecoder();
+    let rest = '';
+    try {
+      for (;;) {
+        const { done, value } = await reader.read().catch((error: unknown) => {
+          throw broken(error);
+        });
+        const lines = (rest + decoder.decode(value, { stream: !done })).split('\n');
+        rest = lines.pop() as string;
+        yield* lines;
+        if (done) return;
+      }
+    } finally {
+      await reader.cancel().catch(() => undefined);
+    }
+  }
+
   #get<T>(path: string, query: Readonly<Record<string, string | number | undefined>> = {}): Promise<T> {
     return this.#requests.ask<T>({ method: 'GET', path, query });
   }

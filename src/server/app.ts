@@ -295,7 +295,9 @@ class App implements Server {
     const params = checked(operation.params, Object.fromEntries(named), 'the path');
     const query = checked(operation.query, queryOf(asked), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
-    const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
+    const isStream = Object.values(operation.answers).every(
+      ({ schema, type, isStream: isSaid }) => isSaid ?? (schema ?? type) === undefined,
+    );
     const isStill = (): Promise<boolean> => this.#isStill(caller, asked.headers);
     const stream = isStream ? this.#streams.enter(caller, isStill) : undefined;
     const ends = (): readonly AbortSignal[] => [asked.signal, this.#stop.signal];

@@ -1,17 +1,17 @@
-/** Turns an async iterator into server-sent events. Asks the iterator for an item only when the reader is ready for it. */
+/** Turns an async iterator into a stream. Asks the iterator for an item only when the reader is ready for it. */
 
 const HEARTBEAT_MS = 15_000;
 const encoder = new TextEncoder();
 
-/** What is sent, and the place from which a reader who has it can go on. */
+/** What is sent, and, where a reader can go on, the place from which one who has it does. */
 export interface SentEntry {
-  readonly id: string;
+  readonly id?: string;
   readonly data: unknown;
 }
 
-/** `id`: the place of a reader who has nothing yet. */
+/** `id`: the place of a reader who has nothing yet; `event`: what each item is called. */
 export function entryStream(
-  id: string,
+  { id, event }: { readonly id?: string; readonly event: string },
   begin: (over: AbortSignal) => AsyncIterable<SentEntry>,
   signal: AbortSignal,
 ): Response {
@@ -21,11 +21,14 @@ export function entryStream(
   const over = (): void => {
     clearInterval(heartbeat);
     left.abort();
+    // An iterator that nobody asks for its next item does not notice the abort.
+    items.return?.().catch(() => undefined);
   };
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        controller.enqueue(encoder.encode(`retry: 1000\nid: ${id}\nevent: open\ndata: {}\n\n`));
+        controller.enqueue(encoder.encode('retry: 1000\n'));
+        controller.enqueue(message(id, 'open', {}));
         heartbeat = setInterval(() => {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': alive\n\n'));
         }, HEARTBEAT_MS);
@@ -33,10 +36,7 @@ export function entryStream(
       async pull(controller) {
         try {
           const { done, value } = await items.next();
-          if (done !== true)
-            return controller.enqueue(
-              encoder.encode(`id: ${value.id}\nevent: entry\ndata: ${JSON.stringify(value.data)}\n\n`),
-            );
+          if (done !== true) return controller.enqueue(message(value.id, event, value.data));
           over();
           controller.close();
         } catch (error) {
@@ -51,4 +51,33 @@ export function entryStream(
   return new Response(body, {
     headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
   });
+}
+
+function message(id: string | undefined, event: string, data: unknown): Uint8Array {
+  const place = id === undefined ? '' : `id: ${id}\n`;
+  return encoder.encode(`${place}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+const LARGEST_CHUNK = 64 * 1024;
+
+/** Text, line by line. If the iterator throws, the connection breaks, so that nobody takes a part for the whole. */
+export function lineStream(lines: AsyncGenerator<string, void>, signal: AbortSignal): Response {
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        let text = '';
+        while (text.length < LARGEST_CHUNK) {
+          signal.throwIfAborted();
+          const { done, value } = await lines.next();
+          if (done === true) break;
+          text += `${value}\n`;
+        }
+        if (text !== '') controller.enqueue(encoder.encode(text));
+        if (text.length < LARGEST_CHUNK) controller.close();
+      },
+      cancel: async () => void (await lines.return()),
+    },
+    { highWaterMark: 1 },
+  );
+  return new Response(body, { headers: { 'Content-Type': 'application/jsonl', 'Cache-Control': 'no-store' } });
 }

@@ -19,10 +19,10 @@ export const KEY_HEADER = 'Idempotency-Key';
 
 /**
  * Operations that grant, extend or end a lease of one holder. Carrying one out twice is harmless: the token names that hold or
- * claim, the same holder gets the same hold again, and a claim that no worker knows of expires.
+ * claim, the same holder gets the same hold again, and a claim or a member that no program knows of expires.
  */
 const OF_LEASES =
-  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew))$/;
+  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew)|member\.(?:join|renew|assets|leave))$/;
 
 export function keptText(operation: string): string {
   if (!OF_LEASES.test(operation)) return 'for 24 hours';

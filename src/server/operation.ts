@@ -57,9 +57,17 @@ export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** By status. An answer without a schema is text of the given type, or a stream. */
+  /** By status. An answer without a schema is text of the given type, or a stream: of events, if it has no type. */
   readonly answers: Readonly<
-    Record<number, { readonly description: string; readonly schema?: z.ZodType; readonly type?: string }>
+    Record<
+      number,
+      {
+        readonly description: string;
+        readonly schema?: z.ZodType;
+        readonly type?: string;
+        readonly isStream?: true;
+      }
+    >
   >;
   /** The refusals of this operation, besides those of every request. */
   readonly problems?: readonly ProblemCode[];

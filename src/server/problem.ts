@@ -54,6 +54,7 @@ const OWN = {
   'not-held': 409,
   ambiguous: 409,
   exists: 409,
+  'asset-taken': 409,
   attached: 409,
   'wrong-state': 409,
   'key-in-use': 409,

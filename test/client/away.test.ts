@@ -30,7 +30,7 @@ afterEach(async () => {
 const guards = (): Signalbox['guards'] =>
   remoteGuards(
     client,
-    (one, condition, { signal }) => one.explain(condition, signal === undefined ? {} : { signal }),
+    (one, condition, { signal, waits }) => one.explain(condition, { ...waits, ...(signal && { signal }) }),
     clock,
   ) as Signalbox['guards'];
 const pipelines = (): Signalbox['pipelines'] => remotePipelines(client, clock) as Signalbox['pipelines'];

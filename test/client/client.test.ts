@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { open } from 'signalbox';
+import { type Member, open, type ViewChange } from 'signalbox';
 import { connect, Failure, HoldLost, NotAcquired, type RemoteSignalbox, ServerRefusal } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
 import { root } from '../house/sources.ts';
@@ -235,6 +235,69 @@ describe('tasks of a client', () => {
   });
 });
 
+describe('a member of a client', () => {
+  it('renews itself, owns assets, is lost with its connection, and leaves when the connection is closed', async () => {
+    const outcome = await box.members.join('agent:7', { host: 'a' }, { assets: ['gpu'], exclusive: true });
+    if (outcome.kind !== 'joined') throw new Error('it joins');
+    const { membership } = outcome;
+    expect(await box.members.join('agent:7')).toEqual({ kind: 'taken' });
+    const taken = { kind: 'asset-taken', asset: 'gpu', owner: 'agent:7' };
+    expect(await box.members.join('agent:8', {}, { assets: ['gpu'] })).toEqual(taken);
+    await clock.advance(600_000);
+    expect([membership.isValid, await box.members.isAlive('agent:7')]).toEqual([true, true]);
+    expect(await membership.addAssets(['disk'])).toEqual({ kind: 'registered', assets: ['gpu', 'disk'] });
+    expect(await membership.setAssets(['disk'])).toEqual({ kind: 'registered', assets: ['disk'] });
+    const other = await box.members.join('agent:8', { host: 'b' });
+    if (other.kind !== 'joined') throw new Error('it joins');
+    expect(await other.membership.addAssets(['tape'], { exclusive: true })).toMatchObject({ kind: 'registered' });
+    expect(await membership.addAssets(['tape'])).toEqual({ kind: 'asset-taken', asset: 'tape', owner: 'agent:8' });
+    const move = { from: 'agent:7', to: 'agent:8' };
+    expect(await box.members.moveAssets(['disk'], move)).toEqual({ kind: 'moved', assets: ['disk'] });
+    expect(await box.members.moveAssets(['disk'], { ...move, to: 'x' })).toEqual({ kind: 'no-member', member: 'x' });
+    expect(await box.members.list()).toEqual(await server.box.members.list());
+    await other.membership.leave();
+    await other.membership.leave();
+    wire.isCut = true;
+    await clock.advance(40_000);
+    expect([membership.isValid, membership.signal.aborted, membership.lost?.why]).toEqual([
+      false,
+      true,
+      'disconnected',
+    ]);
+    wire.isCut = false;
+    expect(await membership.setAssets(['x'])).toEqual({ kind: 'lost' });
+    expect(await server.box.members.list()).toEqual([]);
+    expect((await box.members.join('agent:9')).kind).toBe('joined');
+    await box.close();
+    expect(await server.box.members.list()).toEqual([]);
+  });
+
+  it('is followed by others, who hear after a lost connection that they may have missed something', async () => {
+    await server.box.members.join('m-1');
+    const followed = await box.members.follow();
+    expect([followed.coordinator(), followed.view().members.map(({ id }) => id)]).toEqual(['m-1', ['m-1']]);
+    const changes = followed.changes();
+    const next = async (): Promise<unknown> => {
+      const { value } = (await settledIn(clock, changes.next())) as { value: ViewChange<Member> };
+      const names = (members: readonly Member[]): readonly string[] => members.map(({ id }) => id);
+      const { view, joined, left, isResync } = value;
+      return { view: names(view.members), joined: names(joined), left: names(left), isResync };
+    };
+    const two = await server.box.members.join('m-2');
+    expect(await next()).toEqual({ view: ['m-1', 'm-2'], joined: ['m-2'], left: [], isResync: false });
+    wire.isCut = true;
+    wire.cut.abort(new TypeError('terminated'));
+    if (two.kind === 'joined') await two.membership.leave();
+    await server.box.members.join('a-3');
+    wire.cut = new AbortController();
+    wire.isCut = false;
+    expect(await next()).toEqual({ view: ['a-3', 'm-1'], joined: ['a-3'], left: ['m-2'], isResync: true });
+    expect(followed.coordinator()).toBe('a-3');
+    followed.stop();
+    expect(await changes.next()).toMatchObject({ done: true });
+  });
+});
+
 describe('events of a client', () => {
   it('go on where the stream was cut off, without a gap or a repeat', async () => {
     const seen: string[] = [];
@@ -354,6 +417,6 @@ describe('the file that browsers import', () => {
   it('imports nothing, names nothing of Node, and is small', () => {
     const code = readFileSync(join(root, 'dist/client/index.js'), 'utf8');
     expect(code).not.toMatch(/\bimport\b|\brequire\(|node:|\bprocess\.|\bBuffer\b/);
-    expect(gzipSync(code).length).toBeLessThan(12_000);
+    expect(gzipSync(code).length).toBeLessThan(14_000);
   });
 });

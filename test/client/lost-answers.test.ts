@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { open } from 'signalbox';
-import { connect, type RemoteSignalbox } from 'signalbox/client';
+import { connect, type RemoteMembership, type RemoteSignalbox } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
 import { OPERATIONS } from '../../src/server/index.ts';
 import { RouteTable } from '../../src/server/route-table.ts';
@@ -58,8 +58,14 @@ const RELEASE = {
 } as const;
 const now = (act: () => Promise<unknown>): Promise<() => Promise<unknown>> => Promise.resolve(act);
 
-/** Tokens are given out by people; a guard changes nothing. */
-const NOT_OF_A_CLIENT = ['token.create', 'token.revoke', 'guard.check'];
+/** A client never sends the first again, because nobody keeps its answer; a guard changes nothing. */
+const NOT_OF_A_CLIENT = ['token.create', 'guard.check'];
+
+const member = async (name: string): Promise<RemoteMembership> => {
+  const outcome = await box.members.join(name);
+  if (outcome.kind !== 'joined') throw new Error(`${name} is to join`);
+  return outcome.membership;
+};
 
 const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'lock.acquire': {
@@ -306,6 +312,47 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
         return (await box.bus.transaction([isNew], [{ do: 'put', key, value: 'x' }])).succeeded;
       }),
   },
+  'members.join': { path: '/members', prepared: (name) => now(async () => (await box.members.join(name)).kind) },
+  'members.addAssets': {
+    path: '/assets',
+    prepared: async (name) => {
+      const one = await member(name);
+      return async () => (await one.addAssets([name])).kind;
+    },
+  },
+  'members.moveAssets': {
+    path: '/move',
+    prepared: async (name) => {
+      await (await member(name)).addAssets([name]);
+      await member(`other ${name}`);
+      return async () => (await box.members.moveAssets([name], { from: name, to: `other ${name}` })).kind;
+    },
+  },
+  'members.leave': {
+    path: '/leave',
+    prepared: async (name) => {
+      const one = await member(name);
+      return async () => {
+        await one.leave();
+        return box.members.isAlive(name);
+      };
+    },
+  },
+  'pipelines.forget': {
+    path: '',
+    prepared: async (name) => {
+      await server.box.pipelines.start(RELEASE, { id: name });
+      await server.box.pipelines.cancel(name, { by: 'ann', reason: 'over' });
+      return () => box.pipelines.forget(name);
+    },
+  },
+  'tokens.revoke': {
+    path: '',
+    prepared: async (name) => {
+      const { token } = await server.box.tokens.create({ name, role: 'viewer' });
+      return () => box.tokens.revoke(token.id);
+    },
+  },
   'witness.record': {
     path: '/entries',
     prepared: (name) => now(async () => (await box.witness.record({ component: name, event: 'deploy:started' })).seq),
@@ -330,6 +377,17 @@ it.each(Object.entries(MUTATIONS))('%s answers what its first request did', asyn
   };
   expect(await settledIn(clock, act())).toEqual(plain);
   expect(lost).toBe(1);
+});
+
+it('a membership whose renewal got no answer is renewed again', async () => {
+  const one = await member('renewed');
+  wire.losesAnswer = (asked) => {
+    const isMeant = asked.endsWith('/renewed/renew');
+    if (isMeant) lostOf.add(operationOf(wire.sent.at(-1)));
+    return isMeant;
+  };
+  await clock.advance(60_000);
+  expect([lostOf.has('member.renew'), one.isValid, await box.members.isAlive('renewed')]).toEqual([true, true, true]);
 });
 
 it('are all that change anything, but for what a client does not do', () => {

@@ -54,6 +54,26 @@ describe('in Node, a program that names no token', () => {
     expect(await box.token()).toMatchObject({ name: 'a worker', role: 'worker' });
   });
 
+  it('reads that file again when its token was replaced, and sends the request once more', async () => {
+    const file = join(dir, 'rotated');
+    const [first, second] = [await server.token('worker'), await server.token('viewer')];
+    const revoked = async (secret: string): Promise<void> => {
+      await server.box.tokens.revoke((await server.get('/v1/token', { token: secret })).body.id);
+      await expect.poll(async () => (await server.get('/v1/token', { token: secret })).status).toBe(401);
+    };
+    writeFileSync(file, first);
+    elsewhere({ SIGNALBOX_TOKEN_FILE: file });
+    await using box = connect(listening.url);
+    expect((await box.token()).role).toBe('worker');
+    writeFileSync(file, second);
+    // Until its token is refused, it has no reason to read.
+    expect((await box.token()).role).toBe('worker');
+    await revoked(first);
+    expect((await box.token()).role).toBe('viewer');
+    await revoked(second);
+    await expect(box.token()).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
   it.runIf(process.platform === 'linux')('gets the local one for a server on loopback', async () => {
     elsewhere();
     await using box = connect(listening.url);

@@ -2,8 +2,10 @@
 
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openEmbedded, Value } from 'signalbox/store';
 import { makeCertificates } from '../server/certificates.ts';
 import { CLI, type Ended, inResident, Scratch, signalbox, start, type Started } from '../support/cli.ts';
+import { inFile } from '../support/stores.ts';
 
 let scratch: Scratch;
 let server: Started;
@@ -12,7 +14,7 @@ let token: string;
 let worker: string;
 
 beforeAll(async () => {
-  scratch = new Scratch();
+  scratch = new Scratch((directory) => `${inFile(directory)}?witness=on`);
   server = scratch.start('serve', '--port', '0', '--json', '--allow-commands');
   let text = '';
   server.child.stdout?.on('data', (data: string) => (text += data));
@@ -244,21 +246,82 @@ describe('through a server', () => {
     expect((await json<{ phases: { runs: number }[] }>('pipeline', 'status', 'p-2')).phases[0]?.runs).toBe(2);
     expect((await through('pipeline', 'cancel', 'p-1')).code).toBe(1);
     expect((await through('pipeline', 'cancel', 'p-9')).code).toBe(1);
+    const store = await openEmbedded(scratch.path('store'));
+    const broken = { do: 'put', key: 's/pipeline/odd', value: Value.text('{') } as const;
+    await store.transaction({ compare: [], success: [broken], failure: [] });
+    await store.close();
+    const [theirs, ours] = [await scratch.run('pipeline', 'list'), await through('pipeline', 'list')];
+    expect([ours.stdout, ours.stderr]).toEqual([theirs.stdout, expect.stringContaining('skipped')]);
+    expect(ours.stderr).toBe(theirs.stderr);
+    expect((await through('pipeline', 'forget', 'p-1')).stdout).toBe('pipeline/p-1: deleted\n');
+    expect((await through('pipeline', 'forget', 'p-1')).code).toBe(1);
+  });
+
+  it('a member joins for as long as its command runs, others see it, and its id is its own', async () => {
+    const watching = start(['members', 'watch', '--json', '-n', '2'], { env: environment(), cwd: scratch.dir });
+    await watching.printed('"joined":[]');
+    const join = ['members', 'join', 'agent:7', '--asset', 'gpu', '--exclusive', '--metadata', '{"host":"a"}', '--'];
+    const joined = start([...join, 'sh', '-c', 'echo "$SIGNALBOX_MEMBER"; exec sleep 600'], {
+      ...{ env: environment(worker), cwd: scratch.dir },
+    });
+    await joined.printed('agent:7');
+    const { members } = await scratch.json<{ members: object[] }>('members', 'list');
+    expect(members).toMatchObject([{ id: 'agent:7', metadata: { host: 'a' }, assets: [{ id: 'gpu' }] }]);
+    const again = await through(...join, 'true');
+    expect([again.code, again.stderr]).toEqual([75, expect.stringContaining('a member with this id is alive')]);
+    joined.child.kill('SIGTERM');
+    expect((await joined.ended).code).toBe(143);
+    const { code, stdout } = await watching.ended;
+    const views = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object);
+    expect([code, views]).toEqual([
+      0,
+      [
+        expect.objectContaining({ joined: [], coordinator: null }),
+        expect.objectContaining({ joined: ['agent:7'], coordinator: 'agent:7' }),
+        expect.objectContaining({ left: ['agent:7'], coordinator: null }),
+      ],
+    ]);
+    expect((await through('members', 'list', '--names')).stdout).toBe('');
+  });
+
+  it('a guard is waited for at the server', async () => {
+    const { token: held } = await scratch.json<{ token: number }>('lock', 'acquire', 'gate', '--holder', 'ann');
+    const waiting = start(['guard', 'wait', '-e', 'lockFree: gate'], { env: environment(), cwd: scratch.dir });
+    await waiting.complained('waiting');
+    await scratch.run('lock', 'release', 'gate', '--holder', 'ann', '--token', String(held));
+    expect((await waiting.ended).code).toBe(0);
+  });
+
+  it('the record is verified on this side, exported, and tokens are managed', async () => {
+    expect((await through('witness', 'verify')).stdout).toMatch(/^good: [\d,]+ entries in /);
+    const file = scratch.path('record.jsonl');
+    expect((await through('witness', 'export', '-o', file)).code).toBe(0);
+    expect((await signalbox(['witness', 'verify', file], { cwd: scratch.dir })).stdout).toMatch(/^good: /);
+    const made = await json<{ secret: string; id: string }>('token', 'create', 'visitor', '--role', 'viewer');
+    expect((await through('token', 'list')).stdout).toMatch(/visitor +viewer/);
+    const looks = { env: environment(made.secret), cwd: scratch.dir };
+    const refused = await signalbox(['token', 'list'], looks);
+    expect([refused.code, refused.stderr]).toEqual([69, expect.stringContaining('administrator')]);
+    expect((await through('token', 'revoke', made.id)).stdout).toContain('revoked');
+    expect((await through('token', 'revoke', made.id)).code).toBe(1);
   });
 
   it('what needs the store itself says so by its name', async () => {
     for (const what of [
       ['export', 'there'],
       ['bus', 'list'],
-      ['members', 'join', 'm', '--', 'true'],
       ['task', 'configure'],
-      ['token', 'list'],
+      ['token', 'local'],
       ['maintain'],
     ]) {
       const { code, stderr } = await through(...what);
       expect(code, what.join(' ')).toBe(64);
       expect(stderr).toContain(`signalbox ${what[0]}`);
       expect(stderr).toContain('does not work through a server');
+      if (what[0] === 'token') expect(stderr).toContain('signalbox token create');
     }
   });
 

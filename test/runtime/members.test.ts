@@ -79,6 +79,36 @@ describe.each(transports)('members on $transport', ({ atOnce }) => {
     await fleet.advance(1000);
     expect(await joining).toMatchObject({ kind: 'joined' });
     expect(await one!.box.members.list()).toHaveLength(1);
+    one!.link.next('transaction', 'unanswered');
+    const detached = one!.box.members.joinDetached('program', {}, { ttlMs: TTL_MS * 10 });
+    await fleet.advance(1000);
+    expect(await detached).toMatchObject({ kind: 'joined', member: { id: 'program' } });
+    expect(await one!.box.members.list()).toHaveLength(2);
+  });
+
+  it('on a lease of their own outlive the process that made them, and any process renews and ends them', async () => {
+    const fleet = new Fleet(atOnce);
+    const [dead, other] = await fleet.startAll('dead', 'other');
+    const { members } = other!.box;
+    const joined = await dead!.box.members.joinDetached('a', { host: 'a' }, { assets: ['x'], ttlMs: TTL_MS * 3 });
+    if (joined.kind !== 'joined') throw new Error('it joins');
+    const { incarnation } = joined.member;
+    dead!.crash();
+    await fleet.advance(TTL_MS * 2);
+    expect(await members.renew('a', incarnation)).toMatchObject({ kind: 'refreshed', ttlMs: TTL_MS * 3 });
+    await fleet.advance(TTL_MS * 2);
+    expect(await members.list()).toMatchObject([{ id: 'a', assets: [{ id: 'x' }] }]);
+    expect(await members.joinDetached('a')).toMatchObject({ kind: 'taken' });
+    expect(await members.renew('a', incarnation + 1)).toEqual({ kind: 'lost' });
+    expect(await members.changeAssets('a', incarnation, 'set', ['y'])).toEqual({ kind: 'registered', assets: ['y'] });
+    expect(await members.leave('a', incarnation)).toEqual({ kind: 'left' });
+    expect(await members.leave('a', incarnation)).toEqual({ kind: 'lost' });
+    const own = await members.join('own');
+    if (own.kind !== 'joined') throw new Error('it joins');
+    expect(await members.leave('own', own.membership.incarnation)).toEqual({ kind: 'attached' });
+    expect((await members.joinDetached('b', {}, { ttlMs: TTL_MS })).kind).toBe('joined');
+    await fleet.advance(TTL_MS + 1000);
+    expect((await members.list()).map(({ id }) => id)).toEqual(['own']);
   });
 
   it('join under the session of now, also when the one before has just ended', async () => {

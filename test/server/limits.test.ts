@@ -240,6 +240,7 @@ describe('an Idempotency-Key', () => {
       [
         ...['lock', 'semaphore'].flatMap((kind) => ofHolds.map((what) => `${kind}.${what}`)),
         ...['lock.upgrade', 'lock.downgrade', 'task.claim', 'task.claim-next', 'task.renew'],
+        ...['member.join', 'member.renew', 'member.assets', 'member.leave'],
       ].sort(),
     );
     for (const [id, text] of texts) if (!short.some(([known]) => known === id)) expect(text).toContain('24 hours');
@@ -298,8 +299,10 @@ describe('an Idempotency-Key', () => {
       });
       const ask = () => own.post('/v1/tasks', { id: 't' }, { headers });
       expect((await ask()).status).toBe(503);
+      // Longer than any request takes.
+      await clock.advance(600_000);
       away.isAway = false;
-      await clock.advance(5_000);
+      await clock.advance(60_000);
       expect((await ask()).status).toBe(201);
     } finally {
       vi.restoreAllMocks();

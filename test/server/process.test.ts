@@ -68,7 +68,7 @@ describe.each(stores)('a server that is killed, on $on', ({ kind }) => {
     newStore = inFile;
   });
 
-  it('loses no ticket and no event: clients go on at another one, without a gap or a repeat', async () => {
+  it('loses no ticket, claim, member or event: clients go on at another one, without a gap or a repeat', async () => {
     const [one, two] = [await serve(), await serve()];
     const held = await ask<{ token: number }>(one, 'POST', '/v1/locks/main/acquire', { holder: 'a', ttlMs: 600_000 });
     const first = await ask<{ ticket: string }>(one, 'POST', '/v1/locks/main/acquire', {
@@ -90,6 +90,17 @@ describe.each(stores)('a server that is killed, on $on', ({ kind }) => {
       for await (const event of eventsOf(stream)) seen.push(event);
     })().catch(() => (isBroken = true));
     for (let n = 0; n < 5; n++) await ask(two, 'POST', `/v1/locks/n-${n}/acquire`, { holder: 'a' });
+    await ask(two, 'POST', '/v1/tasks', { id: 'build' });
+    const work = { holder: 'w', ttlMs: 600_000 };
+    const claim = await ask<{ token: number }>(one, 'POST', '/v1/tasks/build/claim', work);
+    const slot = { holder: 'a', capacity: 1, ttlMs: 600_000 };
+    const slots = await ask<{ token: number }>(one, 'POST', '/v1/semaphores/gpu/acquire', slot);
+    const queued = { ...slot, holder: 'b', waitMs: 0 };
+    const place = await ask<{ ticket: string }>(one, 'POST', '/v1/semaphores/gpu/acquire', queued);
+    const member = { id: 'm', ttlMs: 600_000 };
+    const joined = await ask<{ incarnation: number }>(one, 'POST', '/v1/members', member);
+    const guard = { condition: { taskDone: 'build' }, waitMs: 45_000 };
+    const watching = ask(one, 'POST', '/v1/guards/check', guard).catch(() => 'cut off');
     // Waits at the first server when that is killed.
     const waiting = ask(one, 'POST', '/v1/locks/main/acquire', {
       holder: 'b',
@@ -98,13 +109,13 @@ describe.each(stores)('a server that is killed, on $on', ({ kind }) => {
     }).catch(() => 'cut off');
     await expect.poll(() => seen.length).toBeGreaterThan(2);
     one.started.child.kill('SIGKILL');
-    expect(await waiting).toBe('cut off');
+    expect([await waiting, await watching]).toEqual(['cut off', 'cut off']);
     await reading;
     expect(isBroken).toBe(true);
     for (let n = 5; n < 10; n++) await ask(two, 'POST', `/v1/locks/n-${n}/acquire`, { holder: 'a' });
-    const place = seen.at(-1)?.id ?? '';
+    const last = seen.at(-1)?.id ?? '';
     const resumed = await fetch(`${two.url}/v1/events?pattern=lock:*`, {
-      headers: { Authorization: `Bearer ${two.token}`, 'Last-Event-ID': place },
+      headers: { Authorization: `Bearer ${two.token}`, 'Last-Event-ID': last },
     });
     for await (const event of eventsOf(resumed)) {
       if (event.event !== 'open') seen.push(event);
@@ -126,6 +137,21 @@ describe.each(stores)('a server that is killed, on $on', ({ kind }) => {
     });
     await ask(two, 'POST', '/v1/locks/main/release', { holder: 'a', token: held.body.token });
     expect(await next).toMatchObject({ status: 200, body: { holder: 'b' } });
+    // So are the claim, the slots and the member; and a guard that is asked again hears how it ends.
+    const { token } = claim.body;
+    expect((await ask(two, 'POST', '/v1/tasks/build/renew', { token })).body).toMatchObject({ outcome: 'refreshed' });
+    const done = ask<{ passed: boolean }>(two, 'POST', '/v1/guards/check', guard);
+    expect((await ask(two, 'POST', '/v1/tasks/build/complete', { token })).status).toBe(200);
+    expect((await done).body.passed).toBe(true);
+    const { ticket } = place.body;
+    const collect = ask(two, 'POST', '/v1/semaphores/gpu/acquire', { holder: 'b', ticket, waitMs: 45_000 });
+    await ask(two, 'POST', '/v1/semaphores/gpu/release', { holder: 'a', token: slots.body.token });
+    expect(await collect).toMatchObject({ status: 200, body: { holder: 'b', slots: [0] } });
+    const { incarnation } = joined.body;
+    expect((await ask(two, 'POST', '/v1/members/m/renew', { incarnation })).body).toMatchObject({
+      outcome: 'refreshed',
+    });
+    expect((await ask(two, 'POST', '/v1/members/m/leave', { incarnation })).status).toBe(200);
   });
 });
 

@@ -151,6 +151,7 @@ const WAYS: readonly [readonly string[], (box: Signalbox, nonsense: never) => Pr
   [['Signalbox.survey'], (box, given) => box.survey(given)],
   [['Tasks.publish'], (box, given) => box.tasks.publish('a', {}, given)],
   [['Members.join'], (box, given) => box.members.join('a', {}, given)],
+  [['Members.joinDetached'], (box, given) => box.members.joinDetached('a', {}, given)],
   [['Guards.check'], (box, given) => box.guards.check([], given)],
   [['Guards.watch'], async (box, given) => box.guards.watch([], given)],
 ];

@@ -8,6 +8,7 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { openBox } from '../store.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
+import { serverOf } from '../remote/url.ts';
 import { aroundDashes } from '../task/options.ts';
 
 interface Flags {
@@ -63,7 +64,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
       const ended = await runAlongside(argv, terms, 'now-and-then', async ({ leaving }) => {
         const box = await openBox(command, { sessionTtlMs: ttl, maintains: true }, leaving);
         try {
-          return await joined(box, id, flags);
+          return await joined(box, id, flags, serverOf(command) !== undefined);
         } catch (error) {
           await box.close();
           throw error;
@@ -73,7 +74,8 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
     });
 }
 
-async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongside> {
+/** Through a server nothing notes the command: nobody ends it when this process is killed. */
+async function joined(box: Signalbox, id: string, flags: Flags, isThroughServer: boolean): Promise<Alongside> {
   const { asset: assets, exclusive, metadata, weight } = flags;
   const options = { assets, ...(exclusive && { exclusive }), ...(weight !== undefined && { weight }) };
   const outcome = await box.members.join(id, metadata, options);
@@ -98,7 +100,9 @@ async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongsi
     release: () => (leaving ??= left(membership)),
     // The notes of the command are deleted after the member has left, so the store is closed last.
     abandon: () => box.close(),
-    noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
+    ...(!isThroughServer && {
+      noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
+    }),
   };
 }
 

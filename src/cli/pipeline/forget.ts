@@ -24,7 +24,7 @@ Exit code 1 if there is no such pipeline, or if it has not ended: cancel it firs
         if (!(await box.pipelines.forget(id))) {
           const record = await box.pipelines.show(id);
           if (record === undefined) throw noSuchPipeline(id);
-          const message = `pipeline/${id}: it is ${record.state}and has not ended; cancel it first`;
+          const message = `pipeline/${id}: it is ${record.state} and has not ended; cancel it first`;
           throw new CliExit(EXIT.no, message, { outcome: record.state });
         }
         if (isJson(command)) printJson({ pipeline: id, outcome: 'forgotten' });

@@ -1,13 +1,27 @@
 /** Guards that a server judges: checked once, or waited for. */
-import type { RemoteSignalbox } from '../../client/connect.ts';
+import type { RemoteCheckOptions, RemoteSignalbox } from '../../client/connect.ts';
 import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
-import { type Condition, type Explanation, type Guard, type GuardOutcome, spoken } from '../../core/index.ts';
+import {
+  type Condition,
+  type Explanation,
+  type Guard,
+  type GuardOutcome,
+  renderExplanation,
+  spoken,
+} from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions, isFinal } from '../../runtime/guards/wait.ts';
 import { Away } from './away.ts';
 
-type Explain = (client: RemoteSignalbox, condition: Condition, options: CheckOptions) => Promise<Explanation>;
+/** How long the server waits, and for what: see `RemoteCheckOptions`. */
+export type Waits = Pick<RemoteCheckOptions, 'waitMs' | 'pollMs' | 'known'>;
+
+type Explain = (
+  client: RemoteSignalbox,
+  condition: Condition,
+  options: CheckOptions & { readonly waits?: Waits },
+) => Promise<Explanation>;
 
 export function remoteGuards(client: RemoteSignalbox, explain: Explain, clock: Clock = systemClock): object {
   return {
@@ -24,12 +38,16 @@ export function remoteGuards(client: RemoteSignalbox, explain: Explain, clock: C
 
 /** If a look is under way when the time is over, the command waits this much longer for it. */
 const ANSWER_MS = 3_000;
+/** How long the server waits at once. */
+const WAIT_MS = 30_000;
+/** What is shown may change with each look, such as a time. */
+const BETWEEN_MS = 100;
 
 function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((one) => one !== undefined));
 }
 
-/** Looks again whenever something happens in the store, and every `pollMs`. A server that is away may come back in time. */
+/** The server waits, and answers when something looks different. One that is away may come back in time. */
 async function waited(
   client: RemoteSignalbox,
   explain: Explain,
@@ -37,29 +55,33 @@ async function waited(
   { pollMs = DEFAULT_POLL_MS, timeoutMs, onVerdict, signal, ...options }: GuardWaitOptions,
   clock: Clock,
 ): Promise<GuardOutcome> {
+  const begun = clock.monotonic();
   const limits = timeoutMs === undefined ? [] : [timeLimit(timeoutMs, clock), timeLimit(timeoutMs + ANSWER_MS, clock)];
   const [limit, last] = limits.map((one) => one.signal);
   const away = new Away(Number.POSITIVE_INFINITY, clock);
   const [over, giveUp] = [limit, last].map((one) => anyOf(signal, one)) as [AbortSignal, AbortSignal];
-  let wake = new AbortController();
-  let outcome: GuardOutcome | undefined;
-  const subscription = await client.on('*', () => wake.abort());
+  let waits: Waits | undefined;
+  let isFirst = true;
   try {
     for (;;) {
-      wake = new AbortController();
-      const explanation = await away.unless(explain(client, guard.condition, { ...options, signal: giveUp }), giveUp);
+      const asked = explain(client, guard.condition, { ...options, signal: giveUp, ...(waits && { waits }) });
+      // If there is no server at first, its user has to hear of it.
+      const explanation = isFirst ? await asked : await away.unless(asked, giveUp);
+      isFirst = false;
       signal?.throwIfAborted();
       if (explanation !== undefined) {
-        outcome = outcomeOf(guard, explanation.verdict);
+        const outcome = outcomeOf(guard, explanation.verdict);
         onVerdict?.({ outcome, explanation });
         if (isFinal(outcome) || over.aborted) return outcome;
       } else if (over.aborted) {
         throw away.told(`after ${spoken(timeoutMs ?? 0)}`);
       }
-      await pause(pollMs, AbortSignal.any([wake.signal, over]), clock);
+      const known = explanation && renderExplanation(explanation).join('\n');
+      await pause(known === undefined ? pollMs : BETWEEN_MS, over, clock);
+      const leftMs = timeoutMs === undefined ? WAIT_MS : timeoutMs - (clock.monotonic() - begun);
+      waits = known === undefined ? undefined : { known, pollMs, waitMs: Math.min(Math.max(1, leftMs), WAIT_MS) };
     }
   } finally {
     for (const one of limits) one.cancel();
-    subscription.unsubscribe();
   }
 }

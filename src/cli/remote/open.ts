@@ -3,24 +3,27 @@
  * refuses with its name.
  */
 import { connect, type RemoteSignalbox } from '../../client/connect.ts';
-import type { Condition, Explanation } from '../../core/index.ts';
-import { requiredInputs } from '../../core/index.ts';
+import { type Condition, type Explanation, requiredInputs, Verifier } from '../../core/index.ts';
+import { sha256 } from '../../host/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
 import { addressesOf } from '../../runtime/location/loopback.ts';
 import { serverToken } from '../../runtime/location/server-token.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { VerifyOptions } from '../../runtime/witness/log.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { tell } from '../output.ts';
-import { remoteGuards } from './guards.ts';
+import { remoteGuards, type Waits } from './guards.ts';
 import { eventsSince } from './past-events.ts';
 import { remotePipelines } from './pipelines.ts';
 import { notThroughServer } from './url.ts';
 
 /** A person waits: after this time the server counts as unreachable. */
 const RETRY_MS = 3_000;
+/** After so many entries, a person hears how far it is. */
+const PROGRESS_ENTRIES = 4096;
 
 export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {
   const { ttlMs } = options;
@@ -39,6 +42,7 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     close: client.close.bind(client),
     tasks: client.tasks,
     members: client.members,
+    tokens: client.tokens,
     bus: client.bus,
     witness: remoteWitness(client),
     pipelines: remotePipelines(client),
@@ -68,12 +72,14 @@ function known<T extends object>(name: string, parts: T, url: string): T {
 async function explained(
   client: RemoteSignalbox,
   condition: Condition,
-  { own, signal }: CheckOptions,
+  { own, signal, waits }: CheckOptions & { readonly waits?: Waits },
 ): Promise<Explanation> {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
-  if (looked.length > 0) tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
+  if (looked.length > 0 && waits === undefined)
+    tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
   return client.explain(condition, {
+    ...waits,
     ...(own !== undefined && { own: typeof own === 'string' ? [own] : own }),
     ...(signal !== undefined && { signal }),
   });
@@ -107,6 +113,20 @@ function remoteChildren(client: RemoteSignalbox): object {
   };
 }
 
+/** Reads the whole record and checks it here, so that nobody has to trust the server. */
+async function verified(
+  lines: AsyncIterable<string>,
+  { onProgress, ...trust }: VerifyOptions,
+): Promise<ReturnType<Verifier['finish']>> {
+  const verifier = new Verifier({ digest: sha256, ...trust });
+  for await (const line of lines) {
+    verifier.line(line);
+    if (verifier.isDecided) break;
+    if (verifier.entries % PROGRESS_ENTRIES === 0) onProgress?.(verifier.entries);
+  }
+  return verifier.finish();
+}
+
 /** A server does not sign: with a key, it could sign for every user. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
@@ -115,6 +135,8 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
     warnings: witness.warnings.bind(witness),
+    export: witness.export.bind(witness),
+    verify: (options: VerifyOptions) => verified(witness.export(), options),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();
       throw new CliExit(

@@ -20,6 +20,7 @@ export function remotePipelines(client: RemoteSignalbox, clock: Clock = systemCl
     list: pipelines.list.bind(pipelines),
     show: pipelines.show.bind(pipelines),
     logs: pipelines.logs.bind(pipelines),
+    forget: pipelines.forget.bind(pipelines),
     cancel: (id: string, options: CancelOptions) => cancelled(client, id, options, clock),
     resume: (id: string, options: ResumeOptions) => resumed(client, id, options, clock),
   };

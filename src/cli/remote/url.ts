@@ -8,7 +8,7 @@ export function isServerUrl(url: string): boolean {
 
 /** The others need the store itself: they run commands under its leases, read keys of all kinds, or write whole files. */
 const THROUGH_A_SERVER: readonly string[] = [
-  ...['run', 'lead', 'lock', 'sem', 'who', 'status', 'events tail', 'members list'],
+  ...['run', 'lead', 'lock', 'sem', 'who', 'status', 'events tail', 'members'],
   ...[
     'task publish',
     'task run',
@@ -21,15 +21,28 @@ const THROUGH_A_SERVER: readonly string[] = [
   ],
   ...['task retry', 'task requeue', 'task forget', 'task show', 'task list', 'task watch'],
   ...['guard check', 'guard explain', 'guard wait'],
-  ...['pipeline list', 'pipeline status', 'pipeline cancel', 'pipeline resume', 'bus get', 'bus put', 'bus delete'],
-  ...['witness tail', 'witness show', 'witness record', 'witness checkpoint'],
+  ...['pipeline list', 'pipeline status', 'pipeline cancel', 'pipeline resume', 'pipeline forget'],
+  ...['bus get', 'bus put', 'bus delete', 'token create', 'token list', 'token revoke'],
+  ...['witness tail', 'witness show', 'witness record', 'witness checkpoint', 'witness verify', 'witness export'],
 ];
 
 export function refuseUnlessThroughServer(command: Command, url: string): void {
   const path = pathOf(command);
   if (THROUGH_A_SERVER.some((known) => path === known || path.startsWith(`${known} `))) return;
-  throw notThroughServer(`signalbox ${path}`, url);
+  const [why, instead] = INSTEAD[path] ?? [];
+  throw notThroughServer(`signalbox ${path}`, url, why, instead?.replace('URL', url));
 }
+
+/** Why a command does not work through a server, and what does. */
+const INSTEAD: Readonly<Record<string, readonly [why: string | undefined, instead: string]>> = {
+  top: [undefined, 'use signalbox status --watch, or open URL in a browser: the dashboard shows the same'],
+  'pipeline run': ['the commands of a pipeline run where it is started', 'start it where its commands are to run'],
+  'witness trim': [
+    'what it deletes has to be exported in the same step',
+    'use signalbox witness export to keep a copy',
+  ],
+  export: [undefined, 'use signalbox status --json to see what there is'],
+};
 
 export function notThroughServer(what: string, url: string, why = 'it needs the store itself', instead = ''): CliExit {
   const how = 'run it where the store is, with --store file:DIRECTORY or etcd://HOST:PORT';

@@ -9,8 +9,8 @@ import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
-import { VERSION } from '../version.ts';
-import { exportTo } from './segment.ts';
+import { all, none } from '../task/arguments.ts';
+import { exportOf, exportTo } from './segment.ts';
 import { Story, storyLines } from './story.ts';
 
 interface FilterFlags {
@@ -157,17 +157,23 @@ export function addExport(command: Command): void {
   command
     .description('write the whole record as JSON Lines, which another machine can verify')
     .option('-o, --output <file>', 'write to this file; packed with gzip if it ends in .gz')
+    .option('--resource <name>', 'only the entries of this resource, and all checkpoints (repeatable)', all, none)
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox witness export | gzip > record.jsonl.gz\n  signalbox witness export -o record.jsonl.gz',
+      `
+Examples:
+  signalbox witness export | gzip > record.jsonl.gz
+  signalbox witness export -o record.jsonl.gz
+  signalbox witness export --resource lock/main --resource task/7 -o part.jsonl`,
     )
-    .action(({ output }: { readonly output?: string }) =>
+    .action(({ output, resource }: { readonly output?: string; readonly resource: readonly string[] }) =>
       withBox(command, async (box) => {
+        const only = resource.length > 0 ? resource : undefined;
         if (output === undefined) {
-          for await (const line of box.witness.export({ by: `signalbox ${VERSION}` })) print(line);
+          for await (const line of exportOf(box, only)) print(line);
           return;
         }
-        const lines = await exportTo(box, output);
+        const lines = await exportTo(box, output, only);
         if (isJson(command)) printJson({ file: output, lines });
         else print(`wrote ${lines} lines to ${output}`);
       }),

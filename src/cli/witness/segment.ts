@@ -12,14 +12,18 @@ import { VERSION } from '../version.ts';
 const ATTEMPTS = 5;
 
 /** Returns the number of lines. Does not overwrite an existing file. */
-export async function exportTo(box: Signalbox, file: string): Promise<number> {
+export async function exportTo(box: Signalbox, file: string, only?: readonly string[]): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await writeLines(box.witness.export({ by: `signalbox ${VERSION}` }), file);
+      return await writeLines(exportOf(box, only), file);
     } catch (error) {
       if (!Failure.is(error, 'unavailable') || attempt === ATTEMPTS) throw error;
     }
   }
+}
+
+export function exportOf(box: Signalbox, only?: readonly string[]): AsyncIterable<string> {
+  return box.witness.export({ by: `signalbox ${VERSION}`, ...(only !== undefined && { only }) });
 }
 
 /** Leaves no part of a file behind if it fails. */

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { anchorAt } from '../../adapters/index.ts';
 import type { VerifierOptions } from '../../core/index.ts';
 import { signatureCheck } from '../../host/index.ts';
+import { all, none } from '../task/arguments.ts';
 import { readPublicKey } from './key.ts';
 
 export interface TrustFlags {
@@ -11,10 +12,9 @@ export interface TrustFlags {
 }
 
 export function addTrustOptions(command: Command): Command {
-  const list = (value: string, before: readonly string[]): readonly string[] => [...before, value];
   return command
-    .option('--key <file>', 'the public key that must have signed the checkpoints; repeatable', list, [])
-    .option('--anchor <place>', 'where checkpoints were anchored: a file, or git:REF; repeatable', list, []);
+    .option('--key <file>', 'the public key that must have signed the checkpoints; repeatable', all, none)
+    .option('--anchor <place>', 'where checkpoints were anchored: a file, or git:REF; repeatable', all, none);
 }
 
 /** Reads keys and anchors; without any, a record is only compared with itself. */

@@ -114,18 +114,20 @@ export class OnceKeys {
       if (Failure.is(error, 'outcome-unknown')) return enter();
       throw error;
     });
-    if (succeeded) return this.#first(at, revision, content, runningMs);
+    const first = (since: Revision): OnceOutcome => this.#first(at, since, content, unknownMs ?? runningMs);
+    if (succeeded) return first(revision);
     const pair = pairIn(results, at);
     // It ended between the two: the client may try again.
     if (pair === undefined) return { kind: 'running' };
     const { content: known, answer, nth: theirs, until = Infinity } = entryIn(pair);
-    if (theirs === nth && leases.has(pair.lease)) return this.#first(at, pair.modRevision, content, runningMs);
+    if (theirs === nth && leases.has(pair.lease)) return first(pair.modRevision);
     if (known !== content) return { kind: 'other-content' };
     if (answer !== undefined) return { kind: 'answered', answer };
     return { kind: clock.now() < until ? 'running' : 'unknown' };
   }
 
-  #first(at: string, revision: Revision, content: string, runningMs: number): OnceOutcome {
+  /** `lastsMs`: as long as its entry is there without an answer. */
+  #first(at: string, revision: Revision, content: string, lastsMs: number): OnceOutcome {
     const runtime = this.#runtime;
     const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
       this.#keep(at, revision, { content, answer }, keptMs);
@@ -135,8 +137,9 @@ export class OnceKeys {
     const failed = (): Promise<boolean> =>
       drop().catch(() => {
         // What kept the request from being done, such as a store that is away, may keep the entry there as well: nobody waits
-        // for its end, but later repeats would hear of a request that is under way.
-        persistently(runtime, runtime.clock.monotonic() + runningMs, drop).catch(() => undefined);
+        // for its end, but later repeats would hear of a request that is under way, or that nobody knows the end of. It may be
+        // dropped however late: until then no repeat is carried out.
+        persistently(runtime, runtime.clock.monotonic() + lastsMs, drop).catch(() => undefined);
         return false;
       });
     return { kind: 'first', done, failed };

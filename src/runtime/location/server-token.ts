@@ -15,18 +15,26 @@ const LARGEST_BYTES = 1024;
 const LOOPBACK = ['127.0.0.1', '::1'];
 
 /**
- * The token itself, or what gives it for the server that is about to be asked, one of `urls`. The local token is for the
+ * The token itself, or what gives it for the server that is about to be asked, one of `urls`; `refused`: the token that it has
+ * just refused. The local token is for the
  * addresses of `addressesOf`: a name may lead to an address where nobody listens yet.
  */
 export function serverToken(
   urls: string | readonly string[],
   env: Environment,
   listening = Listening.now,
-): string | ((server: string) => string) {
+): string | ((server: string, refused?: string) => string) {
   const named = env['SIGNALBOX_SERVER_TOKEN'];
   if (named !== undefined && named !== '') return named;
   const file = env['SIGNALBOX_TOKEN_FILE'];
-  if (file !== undefined && file !== '') return tokenIn(file);
+  if (file !== undefined && file !== '') {
+    let token = tokenIn(file);
+    // A token that was replaced is refused; a file that is just being written has none, and the next refusal reads it again.
+    return (_, refused) => {
+      if (refused === token) token = tokenIn(file);
+      return token;
+    };
+  }
   const store = storeUrl(undefined, { ...env, SIGNALBOX_URL: undefined });
   const servers = [urls].flat();
   const far = servers.find((url) => !isLoopback(new URL(url).hostname));

@@ -2,94 +2,43 @@
  * Members: which processes are alive, what they own, and who coordinates. The key of a member is on the session lease of the
  * process that joined, so it goes with that process, and needs no heartbeats of its own.
  */
-import {
-  type AssetTaken,
-  decideAssets,
-  type Event,
-  type Json,
-  type Member,
-  nameProblem,
-  requestProblem,
-  type Topology,
-} from '../../core/index.ts';
+import { type AssetChange, type Json, type Member, requestProblem, type Topology } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { type KeyValue, prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
-import { anchorKey } from '../layout.ts';
+import { prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
+import type { RenewOutcome } from '../holds/terms.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
-import { anything, flag, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
-import { frozenCopy } from '../own-copy.ts';
+import { anything, flag, refuseUnlessFunction, refuseWrongValues, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Session } from '../session/session.ts';
 import { type ListOptions, readEach } from '../stored.ts';
 import type { Subscription } from '../subscription.ts';
-import { said } from '../write/witnessed.ts';
-import { type NextStep, writeOnce } from '../write/write-once.ts';
+import {
+  type DetachedJoinOptions,
+  type DetachedJoinOutcome,
+  joinDetached,
+  leaveDetached,
+  type LeaveOutcome,
+  registerDetached,
+  renewMember,
+} from './detached.ts';
 import type { MemberFeed } from './feed.ts';
 import { FollowedMembers } from './followed-members.ts';
+import {
+  aboutOf,
+  enter,
+  type Ground,
+  type JoinOptions,
+  type JoinOutcome,
+  refuseUnlessMetadata,
+  refuseUnlessNamed,
+  TERMS,
+} from './joining.ts';
 import type { Lead } from './lead.ts';
 import { type AssetOptions, Membership } from './membership.ts';
 import type { OwnMemberships } from './own-memberships.ts';
-import { isWeight, memberDocument, memberIn, memberKey, type MemberRecord, MEMBERS, recordIn } from './records.ts';
-import {
-  compareOthers,
-  markExclusive,
-  moveAssets,
-  type MoveOutcome,
-  readMembers,
-  type MembersRead,
-  refuseUnlessAssets,
-} from './registering.ts';
+import { memberIn, memberKey, MEMBERS } from './records.ts';
+import { moveAssets, type MoveOutcome, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
 import { type BroadcastOptions, TopologyBroadcast } from './topology-broadcast.ts';
 import { followTopology, lastTopology } from './topology-key.ts';
-
-/** How to join. */
-export interface JoinOptions extends AssetOptions, ListenOptions {
-  /** The assets that the member owns from the moment it joins. */
-  readonly assets?: readonly string[];
-  /** Its share of the keys that `ownerOf` places; 1 unless given. */
-  readonly weight?: number;
-}
-
-/** What `join` answers. */
-export type JoinOutcome =
-  | { readonly kind: 'joined'; readonly membership: Membership }
-  /** A member of this id is alive. */
-  | { readonly kind: 'taken'; readonly member: Member }
-  /** Another member has this asset; nothing was written. */
-  | AssetTaken;
-
-/** What one pass of a join decides on. */
-interface JoinView {
-  readonly session: Session;
-  readonly pair: KeyValue | undefined;
-  /** Read only if there are assets to register. */
-  readonly all?: MembersRead;
-}
-
-type About = Pick<MemberRecord, 'v' | 'id' | 'metadata' | 'attempt' | 'weight'> & {
-  readonly assets: readonly string[];
-  readonly isExclusive: boolean;
-};
-
-const JOIN = {
-  assets: anything,
-  exclusive: flag,
-  weight: { words: 'a number above zero', fits: isWeight },
-  ...LISTEN,
-};
-
-function joinDetail(
-  { metadata, weight }: Pick<MemberRecord, 'metadata' | 'weight'>,
-  adds: readonly { readonly id: string }[],
-): { readonly [name: string]: Json } {
-  const detail: { [name: string]: Json } = weight === undefined ? {} : { weight };
-  const assets = adds.map(({ id }) => id);
-  said(detail, {
-    ...(metadata !== null && metadata !== undefined && { metadata }),
-    ...(assets.length > 0 && { data: assets }),
-  });
-  return detail;
-}
 
 /** The processes that have joined. */
 export class Members {
@@ -112,108 +61,53 @@ export class Members {
    */
   async join(id: string, metadata?: Json, options: JoinOptions = {}): Promise<JoinOutcome> {
     const runtime = this.#runtime;
-    runtime.refuseIfClosed();
-    refuseUnlessNamed(id);
-    const problem = requestProblem({ metadata });
-    if (problem !== undefined) throw new Failure('invalid', `member/${id}: ${problem}`);
-    refuseWrongValues(options, JOIN);
-    const { assets = [], exclusive: isExclusive = false, weight } = options;
-    refuseUnlessAssets(assets);
-    const about: About = {
-      v: 1,
-      id,
-      metadata: frozenCopy(metadata ?? null),
-      attempt: runtime.options.newId(),
-      ...(weight !== undefined && { weight }),
-      assets: [...assets],
-      isExclusive,
+    this.#check(id, metadata, options, { ...TERMS, ...LISTEN });
+    const about = aboutOf(runtime, id, metadata, options);
+    const groundOf = async (): Promise<Ground> => {
+      const session = await runtime.ready();
+      return { session, leaseId: session.leaseId };
     };
-    return writeOnce(runtime, {
-      // Without assets, the first pass reads nothing: the write compares that no member has this id.
-      read: async (isFirst) => {
-        const session = await runtime.ready();
-        if (assets.length > 0) {
-          const all = await readMembers(runtime);
-          return { session, pair: all.pairs.get(id), all };
-        }
-        if (isFirst) return { session, pair: undefined };
-        const { pairs } = await this.#read({ key: memberKey(id) });
-        return { session, pair: pairs[0] };
-      },
-      decide: (seen) => this.#decideJoin(about, options, seen),
-      found: ({ session, pair }) => {
-        const there = pair === undefined ? undefined : recordIn(pair);
-        if (pair === undefined || there?.attempt !== about.attempt || there.session !== session.id) return undefined;
-        return this.#joined(session, about, pair.createRevision, options);
-      },
-      fence: (done, failed) => runtime.fence(done, failed),
-      until: runtime.giveUpAt(),
+    return enter(runtime, about, groundOf, ({ session }, since): JoinOutcome => {
+      const own = this.#own.add(id, since, session, keepingAlive(runtime, options));
+      return { kind: 'joined', membership: new Membership(runtime, own, about.metadata ?? undefined) };
     });
   }
 
-  #decideJoin(
-    { assets, isExclusive, ...about }: About,
-    options: JoinOptions,
-    { session, pair, all }: JoinView,
-  ): NextStep<JoinView, JoinOutcome> {
-    if (pair !== undefined) return { kind: 'answer', answer: { kind: 'taken', member: memberIn(pair) } };
-    const decision = decideAssets([], { kind: 'add', assets, isExclusive }, all?.members ?? []);
-    if (decision.kind === 'asset-taken') return { kind: 'answer', answer: decision };
-    const adds = decision.kind === 'write' ? decision.adds : [];
-    const runtime = this.#runtime;
-    const key = memberKey(about.id);
-    const anchor = anchorKey(session.id);
-    const joinedAt = runtime.clock.now();
-    const record: MemberRecord = { ...about, joinedAt, session: session.id, ...(adds.length > 0 && { assets: adds }) };
-    const events: Event[] = [{ type: 'member:joined', at: joinedAt, holder: record.id }];
-    return {
-      kind: 'write',
-      transaction: {
-        compare: [
-          { key, target: 'version', is: '=', than: 0 },
-          { key: anchor, target: 'version', is: '=', than: session.epoch },
-          ...compareOthers(adds, all?.revision ?? 0),
-        ],
-        success: [
-          { do: 'put', key, value: memberDocument(record, events, session.id), lease: session.leaseId },
-          ...markExclusive(adds),
-        ],
-        failure: [
-          { do: 'read', key },
-          { do: 'read', key: anchor },
-        ],
-      },
-      deeds: [
-        {
-          resource: `member/${record.id}`,
-          actor: record.id,
-          command: 'join',
-          outcome: 'joined',
-          events: events.map(({ type }) => type),
-          get detail() {
-            return joinDetail(record, adds);
-          },
-          isLeased: true,
-        },
-      ],
-      landed: ({ revision }) => this.#joined(session, about, revision, options),
-      overtaken: ({ results, revision }) => {
-        const [found, own] = results as readonly [ReadResult, ReadResult];
-        // Our session has ended, or a fence has raised its epoch.
-        runtime.sawLease(session.id, own.pairs[0]?.version, revision);
-        return found.pairs.length === 0 ? undefined : { session, pair: found.pairs[0] };
-      },
-    };
+  // Detached members: each has a lease of its own; any process that knows its id and incarnation can renew and end it.
+
+  /** Joins for a program that is not this process, such as one that uses a server. It has left once nobody renews it. */
+  async joinDetached(id: string, metadata?: Json, options: DetachedJoinOptions = {}): Promise<DetachedJoinOutcome> {
+    this.#check(id, metadata, options, { ...TERMS, ttlMs: anything });
+    const problem = requestProblem({ ttlMs: options.ttlMs });
+    if (problem !== undefined) throw new Failure('invalid', `member/${id}: ${problem}`);
+    return joinDetached(this.#runtime, id, metadata, options);
   }
 
-  #joined(
-    session: Session,
-    { id, metadata }: Pick<MemberRecord, 'id' | 'metadata'>,
-    since: Revision,
-    options: ListenOptions,
-  ): JoinOutcome {
-    const own = this.#own.add(id, since, session, keepingAlive(this.#runtime, options));
-    return { kind: 'joined', membership: new Membership(this.#runtime, own, metadata ?? undefined) };
+  /** Renews a detached member for its full time. A member that rests on a session is renewed only by its own process. */
+  async renew(id: string, incarnation: Revision): Promise<RenewOutcome> {
+    this.#named(id, incarnation);
+    return renewMember(this.#runtime, id, incarnation);
+  }
+
+  /** Ends a detached member. Does not touch a later member with this id. */
+  async leave(id: string, incarnation: Revision): Promise<LeaveOutcome> {
+    this.#named(id, incarnation);
+    return leaveDetached(this.#runtime, id, incarnation);
+  }
+
+  /** Changes what a detached member owns: `set` registers exactly these assets, `add` these as well, `remove` these no longer. */
+  async changeAssets(
+    id: string,
+    incarnation: Revision,
+    kind: AssetChange['kind'],
+    assets: readonly string[],
+    options: AssetOptions = {},
+  ): Promise<RegisterOutcome | { readonly kind: 'attached' }> {
+    this.#named(id, incarnation);
+    refuseUnlessAssets(assets);
+    refuseWrongValues(options, { exclusive: flag });
+    const change = { kind, assets: [...assets], isExclusive: options.exclusive ?? false };
+    return registerDetached(this.#runtime, id, incarnation, change);
   }
 
   /** All members, by id. `onMalformed` gets the keys that are passed over because they cannot be read. */
@@ -276,13 +170,26 @@ export class Members {
     return new TopologyBroadcast(this.#runtime, this.#feed, this.#lead, options);
   }
 
+  #check(
+    id: string,
+    metadata: Json | undefined,
+    options: object,
+    known: Parameters<typeof refuseWrongValues>[1],
+  ): void {
+    this.#runtime.refuseIfClosed();
+    refuseUnlessNamed(id);
+    refuseUnlessMetadata(id, metadata);
+    refuseWrongValues(options, known);
+  }
+
+  #named(id: string, incarnation: Revision): void {
+    this.#runtime.refuseIfClosed();
+    refuseUnlessNamed(id);
+    refuseWrongValues({ incarnation }, { incarnation: wholeNumber });
+  }
+
   async #read(range: { readonly key: string; readonly end?: string; readonly countOnly?: true }): Promise<ReadResult> {
     this.#runtime.refuseIfClosed();
     return readRange(this.#runtime.store, range, this.#runtime.stopped);
   }
-}
-
-function refuseUnlessNamed(id: unknown): void {
-  const problem = nameProblem(id, 'member');
-  if (problem !== undefined) throw new Failure('invalid', problem);
 }

@@ -1,11 +1,11 @@
 /** The membership of this process, as its user has it: the assets that it registers, and leaving. */
 import type { AssetChange, Json } from '../../core/index.ts';
-import type { Compare, Revision } from '../../store/index.ts';
+import type { Revision } from '../../store/index.ts';
 import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { persistently, sendWitnessed } from '../write/write-once.ts';
+import { leave } from './detached.ts';
 import type { OwnMembership } from './own-memberships.ts';
-import { membershipId, memberKey } from './records.ts';
+import { membershipId } from './records.ts';
 import { changeAssets, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
 
 type Ground = Readonly<Record<'resource' | 'id' | 'holder' | 'lease', string>> & { readonly token: Revision };
@@ -83,15 +83,7 @@ export class Membership implements AsyncDisposable {
   /** Leaving twice, or after the session ended, changes nothing, nor does it touch a later member with this id. */
   async leave(): Promise<void> {
     this.#own.end();
-    const runtime = this.#runtime;
-    const key = memberKey(this.id);
-    const compare: Compare[] = [{ key, target: 'create', is: '=', than: this.incarnation }];
-    // Repeating the write is harmless: it compares this very membership.
-    await persistently(runtime, runtime.giveUpAt(), () =>
-      sendWitnessed(runtime, { compare, success: [{ do: 'delete', key }], failure: [] }, [
-        { resource: `member/${this.id}`, actor: this.id, command: 'leave', outcome: 'left', events: ['member:left'] },
-      ]),
-    );
+    await leave(this.#runtime, this.id, this.incarnation);
   }
 
   /** Leaves at the end of a block with `await using`. */

@@ -20,6 +20,8 @@ export interface MemberRecord {
   /** The id of the attempt to join, to recognise one whose answer got lost. */
   readonly attempt: string;
   readonly weight?: number;
+  /** It is on a lease of its own, which its program renews; `session` is of the process that wrote it. */
+  readonly detached?: true;
   /** Those without `since` were registered by the write that made this version of the record. */
   readonly assets?: readonly RecordedAsset[];
 }

@@ -14,7 +14,7 @@ import { randomHex } from '../../host/index.ts';
 import { type Operation, prefixed, type Transaction } from '../../store/index.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { encode } from '../layout.ts';
-import { aFunction, refuseWrongValues, valuesProblem } from '../options.ts';
+import { aFunction, refuseWrongValues, shortText, valuesProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ListOptions } from '../stored.ts';
 import { sendWitnessed } from '../write/write-once.ts';
@@ -202,7 +202,8 @@ export class Pipelines {
   }
 
   /** Removes a pipeline that is over, with its logs. False if there is no such pipeline, or if it is not over. */
-  async forget(id: string): Promise<boolean> {
+  async forget(id: string, options: { readonly by?: string } = {}): Promise<boolean> {
+    refuseWrongValues(options, { by: shortText });
     const found = await readPipeline(this.#runtime, checkedId(id));
     if (found.record === undefined || !hasEnded(found.record)) return false;
     const { state, spec, logs } = pipelineKeys(id);
@@ -218,7 +219,7 @@ export class Pipelines {
     const { succeeded } = await sendWitnessed(this.#runtime, forgetting, [
       {
         resource: pipelineResource(id),
-        actor: this.#runtime.sender.id,
+        actor: options.by ?? this.#runtime.sender.id,
         command: 'forget',
         outcome: 'forgotten',
       },

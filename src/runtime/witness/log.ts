@@ -278,8 +278,13 @@ export class WitnessLog {
     return proven.proof;
   }
 
-  /** The lines of an export, as JSON Lines: another machine can verify it without the store. */
-  async *export(about: { readonly by?: string; readonly store?: string } = {}): AsyncGenerator<string, void> {
+  /**
+   * The lines of an export, as JSON Lines: another machine can verify it without the store. `only`: the entries of these
+   * resources alone.
+   */
+  async *export(
+    about: { readonly by?: string; readonly store?: string; readonly only?: readonly string[] } = {},
+  ): AsyncGenerator<string, void> {
     await this.#refuseIfOff();
     const { exportLines } = await import('./proving.ts');
     yield* exportLines(this.#runtime, { by: 'signalbox', ...about });

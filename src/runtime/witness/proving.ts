@@ -82,18 +82,25 @@ export async function proof(runtime: Runtime, entry: { resource: string; seq: nu
 /** The lines of an export, without their line ends. Throws before the last line if the record was trimmed meanwhile. */
 export async function* exportLines(
   runtime: Runtime,
-  about: { readonly by: string; readonly store?: string },
+  about: { readonly by: string; readonly store?: string; readonly only?: readonly string[] },
 ): AsyncGenerator<string, void> {
+  const { only } = about;
+  const isWanted = (resource: string | undefined): boolean =>
+    only === undefined || (resource !== undefined && only.includes(resource));
   yield headerLine({ v: 1, time: runtime.clock.now(), ...about }, sha256);
   const parts = partsOfRecord(runtime);
   let end: ExportEnd | undefined;
+  let entries = 0;
   while (end === undefined) {
     const { done, value } = await parts.next();
     if (done === true) end = value;
     else if ('checkpoint' in value) yield checkpointLine(value.checkpoint);
-    else yield exported(value.entry);
+    else if (isWanted(placeOf(value.entry.key)?.resource)) {
+      yield exported(value.entry);
+      entries += 1;
+    }
   }
-  yield endLine(end, sha256);
+  yield endLine({ ...end, entries, heads: end.heads.filter(({ resource }) => isWanted(resource)) }, sha256);
 }
 
 /** Exports a value that is not an entry unchanged: it is evidence, and `verify` names it. */

@@ -1,23 +1,30 @@
-/** Guards over HTTP: whether a condition holds now. */
+/** Guards over HTTP: whether a condition holds now, or does so before long. */
 import { z } from 'zod';
 import {
   allows,
   conditionProblem,
   type Condition,
+  type Explanation,
   type InputKind,
   renderExplanation,
   requiredInputs,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
+import type { GuardWaitOptions } from '../../runtime/guards/wait.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
 import { refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject, holder } from '../schemas.ts';
+import { anyObject, holder, waitMs } from '../schemas.ts';
+import { given } from './holds.ts';
 
 /** Kinds that look only at the store, so every role may ask. The others look at the server's machine. */
 const OF_THE_STORE: readonly InputKind[] = ['lock', 'semaphore', 'pipeline', 'task', 'member'];
 /** For administrators: with a pattern, a caller could find out the text of any file that the server can read, letter by letter. */
 const OF_FILES: readonly InputKind[] = ['file', 'fileText', 'worktree'];
+
+/** Each look may read files or start a program. */
+const SHORTEST_POLL_MS = 100;
 
 export const guards: readonly Operation[] = [
   operation({
@@ -25,10 +32,21 @@ export const guards: readonly Operation[] = [
     summary: 'Check a condition',
     description:
       'Whether it holds now, and if not, why. Any role may ask about the store; asking about branches, issues and sessions on the ' +
-      'server needs a worker, about its files an administrator, and a `command` needs an administrator and `serve --allow-commands`.',
+      'server needs a worker, about its files an administrator, and a `command` needs an administrator and `serve --allow-commands`. ' +
+      'With `waitMs` the server answers as soon as the condition holds or never can, and when that time is over: then ask again.',
     body: z.strictObject({
       condition: z.looseObject({}).describe('A one-key object, such as `{"lockFree": "main"}`.'),
       own: z.array(holder).max(100).optional().describe('Holders whose holds do not count.'),
+      waitMs: waitMs.optional(),
+      pollMs: z
+        .number()
+        .min(SHORTEST_POLL_MS)
+        .optional()
+        .describe('While it waits: how often to check what sends no events, such as files; 2 s if not given.'),
+      known: z
+        .string()
+        .optional()
+        .describe('While it waits: the `text` that you have; it answers as soon as there is another one.'),
     }),
     answers: {
       200: {
@@ -42,14 +60,42 @@ export const guards: readonly Operation[] = [
       const problem = conditionProblem(condition);
       if (problem !== undefined) throw new Failure('invalid', problem);
       refuseUnlessAllowed(caller, condition, allowsCommands);
-      const options = { signal, isQuiet: true, commandsLast: true, ...(body.own !== undefined && { own: body.own }) };
-      const explanation = await box.explain(condition, {}, options);
+      const { known, waitMs: longest = 0, pollMs, own } = body;
+      const explanation =
+        longest === 0
+          ? await box.explain(condition, {}, { signal, isQuiet: true, commandsLast: true, ...given({ own }) })
+          : await awaited(box, condition, known, { signal, timeoutMs: longest, ...given({ pollMs, own }) });
       const { verdict } = explanation;
-      const text = renderExplanation(explanation).join('\n');
+      const text = textOf(explanation);
       return ok({ passed: verdict.kind === 'passed', verdict, explanation, text });
     },
   }),
 ];
+
+/** The last look, when the condition holds, can never hold, or looks other than `known`; or when the wait is over. */
+async function awaited(
+  box: Signalbox,
+  condition: Condition,
+  known: string | undefined,
+  { signal, ...options }: GuardWaitOptions & { readonly signal: AbortSignal },
+): Promise<Explanation> {
+  const enough = new AbortController();
+  let last: Explanation | undefined;
+  const onVerdict: GuardWaitOptions['onVerdict'] = ({ explanation }) => {
+    last = explanation;
+    if (known !== undefined && textOf(explanation) !== known) enough.abort();
+  };
+  const over = AbortSignal.any([signal, enough.signal]);
+  await box.guards.wait(condition, { ...options, signal: over, onVerdict }).catch((error: unknown) => {
+    // A server that stops answers with what it saw: its client asks another one.
+    if (last === undefined || !over.aborted) throw error;
+  });
+  return last as unknown as Explanation;
+}
+
+function textOf(explanation: Explanation): string {
+  return renderExplanation(explanation).join('\n');
+}
 
 export function refuseUnlessAllowed(caller: Caller, condition: Condition, allowsCommands: boolean): void {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));

@@ -8,6 +8,7 @@ import { guards } from './guards.ts';
 import { history } from './history.ts';
 import { locks } from './locks.ts';
 import { looking } from './looking.ts';
+import { members } from './members.ts';
 import { pipelines } from './pipelines.ts';
 import { semaphores } from './semaphores.ts';
 import { tasks } from './tasks.ts';
@@ -20,6 +21,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...tasks,
   ...guards,
   ...pipelines,
+  ...members,
   ...looking,
   ...board,
   ...github,

@@ -1,6 +1,5 @@
-/** Operations that show the whole store: who holds what, everything at a glance, members. */
-import { z } from 'zod';
-import { type Crew, crewJson, crewOf } from '../../json/member.ts';
+/** Operations that show the whole store: who holds what, everything at a glance, metrics. */
+import { crewJson, crewOf } from '../../json/member.ts';
 import { lookAtEverything, statusJson } from '../../json/status.ts';
 import { surveyJson } from '../../json/survey.ts';
 import { taskJson } from '../../json/task.ts';
@@ -33,22 +32,5 @@ export const looking: readonly Operation[] = [
     description: 'Counts and timings of this server, and the holds of the whole store; docs/metrics.md lists them.',
     answers: { 200: { description: 'The text format of Prometheus.', type: PROMETHEUS_TYPE } },
     run: async ({ figures }) => new Response(await figures.text(), { headers: { 'Content-Type': PROMETHEUS_TYPE } }),
-  }),
-  operation({
-    ...{ id: 'member.list', method: 'get', path: '/v1/members', tag: 'members', role: 'viewer' },
-    summary: 'List the live members',
-    description:
-      'The members and what they own, as of `revision` or later; `coordinator` is the member whose id sorts first. A member joins from ' +
-      'its own process.',
-    answers: {
-      200: {
-        description: 'The members.',
-        schema: z.object({ revision: z.int(), members: z.array(anyObject), coordinator: z.string().nullable() }),
-      },
-    },
-    async run({ box }) {
-      const { revision } = await box.health();
-      return ok({ revision, ...crewJson((await crewOf(box)) satisfies Crew) });
-    },
   }),
 ];

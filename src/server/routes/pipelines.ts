@@ -1,9 +1,10 @@
-/** Pipelines over HTTP: look, resume, cancel. */
+/** Pipelines over HTTP: look, resume, cancel, forget. */
 import { z } from 'zod';
 import { currentPhase, type ExpectedPipeline, PIPELINE_STATES, type PipelineRecord } from '../../core/index.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 import type { DriveOutcome, ResumeOptions } from '../../runtime/pipelines/terms.ts';
+import type { Malformed } from '../../runtime/stored.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
@@ -14,6 +15,7 @@ const tag = 'pipelines';
 const path = '/v1/pipelines/{id}';
 const params = z.strictObject({ id });
 const state = z.enum(PIPELINE_STATES as unknown as readonly [PipelineState, ...PipelineState[]]);
+const listed = z.object({ pipelines: z.array(anyObject), malformed: z.array(anyObject) });
 const expected = z
   .strictObject({
     startedAt: z.iso
@@ -29,12 +31,15 @@ export const pipelines: readonly Operation[] = [
   operation({
     ...{ id: 'pipeline.list', method: 'get', path: '/v1/pipelines', tag, role: 'viewer' },
     summary: 'List pipelines',
-    description: 'In the order in which they were started.',
+    description:
+      'In the order in which they were started. `malformed`: keys that were passed over because they cannot be read.',
     query: z.strictObject({ state: state.optional() }),
-    answers: { 200: { description: 'The pipelines.', schema: z.object({ pipelines: z.array(anyObject) }) } },
+    answers: { 200: { description: 'The pipelines.', schema: listed } },
     async run({ box, query }) {
-      const found = await box.pipelines.list(given(query) as never);
-      return ok({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })) });
+      const malformed: Malformed[] = [];
+      const onMalformed = (one: Malformed): void => void malformed.push(one);
+      const found = await box.pipelines.list({ ...given(query), onMalformed });
+      return ok({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })), malformed });
     },
   }),
   operation({
@@ -129,6 +134,26 @@ export const pipelines: readonly Operation[] = [
       throw new Problem('wrong-state', `pipeline/${pipeline}: nothing was cancelled: ${why}`, {
         pipeline,
         state: record.state,
+      });
+    },
+  }),
+  operation({
+    ...{ id: 'pipeline.forget', method: 'delete', path, tag, role: 'administrator', params },
+    summary: 'Delete a pipeline that has ended',
+    description: 'With its logs; its id is free again.',
+    answers: {
+      200: { description: 'Deleted.', schema: z.object({ outcome: z.literal('forgotten'), pipeline: z.string() }) },
+    },
+    problems: ['no-such-thing', 'wrong-state'],
+    async run({ box, caller, params: { id: pipeline } }) {
+      if (await box.pipelines.forget(pipeline, { by: actorOf(caller, undefined) })) {
+        return ok({ outcome: 'forgotten', pipeline });
+      }
+      const record = await box.pipelines.show(pipeline);
+      if (record === undefined) throw noSuchPipeline(pipeline);
+      const { state: now } = record;
+      throw new Problem('wrong-state', `pipeline/${pipeline}: it is ${now} and has not ended; cancel it first`, {
+        ...{ pipeline, state: now },
       });
     },
   }),

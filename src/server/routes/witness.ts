@@ -7,7 +7,7 @@ import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
 import type { PlacedEntry, WatchPlace } from '../../runtime/witness/log.ts';
 import { actorOf } from '../acting.ts';
-import { entryStream, type SentEntry } from '../entry-stream.ts';
+import { entryStream, lineStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, name } from '../schemas.ts';
@@ -107,7 +107,7 @@ export const witness: readonly Operation[] = [
       const how = { ...(after !== undefined && { after }), last: after?.key === undefined ? last : 0 };
       const begin = (over: AbortSignal): AsyncIterable<SentEntry> =>
         sent(box.witness.watchPlaces(given(rest) as WitnessFilter, { ...how, signal: over }));
-      return entryStream(watchPlaceTold(after ?? { revision }), begin, signal);
+      return entryStream({ id: watchPlaceTold(after ?? { revision }), event: 'entry' }, begin, signal);
     },
   }),
   operation({
@@ -125,6 +125,19 @@ export const witness: readonly Operation[] = [
     async run({ box }) {
       const { revision, found } = await verified(box);
       return ok({ isIntact: found.finding === undefined, revision, ...found });
+    },
+  }),
+  operation({
+    ...{ id: 'witness.export', method: 'get', path: '/v1/witness/export', tag, role: 'viewer' },
+    summary: 'Export the record',
+    description:
+      'All of it, as JSON Lines: `signalbox witness verify FILE` checks it on any machine, without trust in the server. The last ' +
+      'line says that it is whole; a stream that ends without it broke off, or the record was trimmed meanwhile: begin again.',
+    answers: { 200: { description: 'The lines.', type: 'application/jsonl', isStream: true } },
+    problems: ['witness-off'],
+    async run({ box, signal }) {
+      await refuseUnlessOn(box);
+      return lineStream(box.witness.export(), signal);
     },
   }),
   operation({

@@ -14,6 +14,7 @@ export class MemberWorker extends User {
       () => this.#join(),
       () => this.#join(),
       () => this.#join(),
+      () => this.#joinDetached(),
       () => this.#follow(),
       () => this.#follow(),
       () => this.#lead(),
@@ -41,6 +42,28 @@ export class MemberWorker extends User {
       if (this.random.chance(0.5)) await membership.leave();
       else if (this.random.chance(0.8)) await membership[Symbol.asyncDispose]();
     }
+  }
+
+  /** As a server does for a program in another language. */
+  async #joinDetached(): Promise<void> {
+    const id = this.random.pick(MEMBERS);
+    this.doing = `joins as ${id}, detached`;
+    const { members } = this.box;
+    const { keepAlive: _, ...terms } = this.#terms();
+    const outcome = await members.joinDetached(id, { by: this.name }, { ...terms, ttlMs: 2000 });
+    if (outcome.kind !== 'joined') return;
+    const { incarnation, renewWithinMs } = outcome.member;
+    for (let renewals = this.random.whole(1, 4); renewals > 0; renewals--) {
+      await this.pause(renewWithinMs);
+      this.doing = `renews ${id}`;
+      this.note((await members.renew(id, incarnation)).kind);
+      const assets = [this.random.pick(ASSETS)];
+      const exclusive = this.random.chance(0.4);
+      this.note((await members.changeAssets(id, incarnation, 'set', assets, { exclusive })).kind);
+    }
+    this.doing = `leaves as ${id}, detached`;
+    // Some never leave: then the lease does it for them.
+    if (this.random.chance(0.7)) this.note((await members.leave(id, incarnation)).kind);
   }
 
   #terms(): { assets?: readonly string[]; exclusive?: boolean; weight?: number; keepAlive?: boolean } {

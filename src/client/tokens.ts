@@ -1,0 +1,56 @@
+/** Tokens over HTTP, for administrators. */
+import { msOf } from '../json/time.ts';
+import type { TokenTerms, TokenView } from '../runtime/access/tokens.ts';
+import { refusedWith } from './problem.ts';
+import { type Requests, segment } from './requests.ts';
+
+type TokenJson = Omit<TokenView, 'holders' | 'createdAt' | 'expiresAt'> & {
+  readonly holders: readonly string[] | null;
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+};
+
+/** The tokens of a store, at a server. */
+export class RemoteTokens {
+  readonly #requests: Requests;
+
+  /** @internal */
+  constructor(requests: Requests) {
+    this.#requests = requests;
+  }
+
+  /** Makes a token. The secret is in the answer, and nowhere else. */
+  async create(terms: TokenTerms): Promise<{ readonly secret: string; readonly token: TokenView }> {
+    // A repeat would make another token.
+    const ask = { method: 'POST', path: '/v1/tokens', body: terms, retryMs: 0 } as const;
+    const { secret, token } = await this.#requests.ask<{ secret: string; token: TokenJson }>(ask);
+    return { secret, token: tokenFrom(token) };
+  }
+
+  /** All tokens, without their secrets, the oldest first. */
+  async list(): Promise<readonly TokenView[]> {
+    const ask = { method: 'GET', path: '/v1/tokens' } as const;
+    return (await this.#requests.ask<{ tokens: readonly TokenJson[] }>(ask)).tokens.map(tokenFrom);
+  }
+
+  /** Ends a token. False if there is none with this id. */
+  async revoke(id: string): Promise<boolean> {
+    if (!/^[0-9a-f]{16}$/.test(id)) return false;
+    try {
+      await this.#requests.ask({ method: 'DELETE', path: `/v1/tokens/${segment(id)}`, isKeyed: true });
+      return true;
+    } catch (error) {
+      refusedWith(error, 'no-such-thing');
+      return false;
+    }
+  }
+}
+
+function tokenFrom({ holders, createdAt, expiresAt, ...rest }: TokenJson): TokenView {
+  return {
+    ...rest,
+    createdAt: msOf(createdAt) as number,
+    ...(holders !== null && { holders }),
+    ...(expiresAt !== null && { expiresAt: msOf(expiresAt) as number }),
+  };
+}
