@@ -246,7 +246,7 @@ async function bundleForBrowsers() {
 /** @param {string} name @param {import('rolldown').InputOptions & { input: string }} options */
 async function bundle(name, { input, ...options }) {
   const made = await rolldown({ ...options, input: { [name]: input }, platform: 'node', external: NOT_INCLUDED });
-  await made.write({
+  const { output } = await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
     format: 'cjs',
@@ -257,6 +257,11 @@ async function bundle(name, { input, ...options }) {
     minify: true,
   });
   await made.close();
+  for (const id of output[0].moduleIds) {
+    const [, within] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll('\\', '/')) ?? [];
+    if (within !== undefined && !INCLUDED.includes(within))
+      throw new Error(`${name}.cjs would have ${within} in it: import less, or add it to INCLUDED with its licence`);
+  }
   const file = join(dist, 'bin', `${name}.cjs`);
   writeFileSync(file, asAscii(readFileSync(file, 'utf8')));
 }

@@ -53,7 +53,8 @@ interface TopOptions {
 
 /** Loads what talks to GitHub only for a user who asked for it. */
 async function issuesOn(repository: string): Promise<GitHubBoard> {
-  const { LockManager } = await import('../github/index.ts');
+  // Not index.ts: of what is imported at run time, the build leaves out nothing, and that has an MCP client in it.
+  const { LockManager } = await import('../github/lock-manager.ts');
   const { GitHubBoard } = await import('../github/board.ts');
   const locks = new LockManager({ githubRepo: repository, requestTimeoutMs: GITHUB_ANSWERS_MS });
   return new GitHubBoard(repository, locks, systemClock);
