@@ -80,7 +80,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a deadline counted from the answer tells the holder of its loss too late',
-    shownBy: 235,
+    shownBy: 130,
     file: 'runtime/session/session.ts',
     right: "return this.end('expired');\n      }\n      this.#renewed(sent);",
     wrong: "return this.end('expired');\n      }\n      this.#renewed(Object.assign(sent, sentNow(this.#clock)));",
@@ -88,14 +88,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
-    shownBy: 32,
+    shownBy: 42,
     file: 'runtime/write/resource-writer.ts',
     right: '(error) => this.#recovery.failed(error, this.#again(batch)),',
     wrong: '() => this.#attempt(batch),',
   },
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
-    shownBy: 146,
+    shownBy: 36,
     file: 'runtime/write/resource-writer.ts',
     right: 'this.#inDoubt = mod;',
     wrong: '',
@@ -109,7 +109,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
-    shownBy: 115,
+    shownBy: 32,
     file: 'runtime/write/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
@@ -123,7 +123,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a watch that comes back from now on skips what happened meanwhile',
-    shownBy: 129,
+    shownBy: 48,
     file: 'runtime/session/follow.ts',
     right: 'watch = await store.watch(range, delivered, signal, hint);',
     wrong: "watch = await store.watch(range, 'now', signal, hint);",
@@ -144,7 +144,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'deadlocks are not looked for',
-    shownBy: 11,
+    shownBy: 1,
     file: 'runtime/observe/deadlocks.ts',
     right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
     wrong: 'void victim;\n      void cycle;',
@@ -158,7 +158,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 102,
+    shownBy: 208,
     file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
@@ -166,8 +166,8 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',
-    shownBy: 205,
-    workload: 'slots',
+    shownBy: 14,
+    workload: 'holds',
     file: 'runtime/write/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",
     wrong: "this.#relyOn(process, '>', 0);",

@@ -38,7 +38,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a task is forgotten while a worker has it',
-    shownBy: 2,
+    shownBy: 1,
     file: 'core/task/decide.ts',
     right:
       "  if (statusOf(task) === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };\n  return { kind: 'forget' };",

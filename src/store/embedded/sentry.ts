@@ -23,7 +23,7 @@ const LOOK_MS = 250;
 /** of ringing the bells of others once more, in case their writer was killed before it could; */
 const RING_AGAIN_MS = 500;
 /** of looking up all processes, also those whose connection says that they live; */
-const LOOK_UP_MS = 1000;
+const LOOK_UP_MS = 2000;
 /** and of a look for bells whose owners are gone, or longer if there are many. */
 const TIDYING_MS = 2000;
 /** A process whose connection has closed may take this long to end, and many may end at once; then twice as long, and so on. */
