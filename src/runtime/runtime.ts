@@ -321,6 +321,10 @@ export class Runtime implements WriterHost {
     });
   }
 
+  afterLetters(since: Revision, done: (areAllRead: boolean) => void): void {
+    this.presence.afterLetters(since, done);
+  }
+
   reconcile(resource: string, holds: ReadonlySet<string>): void {
     this.holdings.loseAllBut(resource, holds);
     this.waiters.lookAgainAt(resource);

@@ -90,7 +90,9 @@ describe.skipIf(hasNodeSqlite(process.versions.node))('a signalbox without an SQ
   ])('%s, is told by the doctor what to type and where, and not that the store is busy', async (...given) => {
     const [, plant, message, command] = given;
     const copy = mkdtempSync(join(place, 'copy-'));
-    cpSync(dirname(CLI), join(copy, 'dist', 'bin'), { recursive: true });
+    // The command line takes code from the library's chunks.
+    for (const part of ['bin', 'chunks'])
+      cpSync(join(dirname(CLI), '..', part), join(copy, 'dist', part), { recursive: true });
     put(join(copy, 'package.json'), '{}');
     plant(copy);
     const cli = join(copy, 'dist', 'bin', 'signalbox.cjs');

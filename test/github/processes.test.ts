@@ -181,7 +181,7 @@ describe('signalbox github', () => {
       (JSON.parse(status.stdout) as { locks: readonly { issue: number }[] }).locks.map(({ issue }) => issue),
     ).toContain(311);
     expect((await signalbox(['github', 'status', '311'], { env: env() })).stdout).toContain('agent:7');
-    expect((await signalbox(['github', 'queue', '311'], { env: env() })).stdout).toContain('Nobody stands in line');
+    expect((await signalbox(['github', 'queue', '311'], { env: env() })).stdout).toContain('Nobody waits in line');
     expect((await signalbox(['github', 'unlock', '311', '--worker', 'agent:8'], { env: env() })).code).toBe(77);
     expect((await signalbox(['github', 'unlock', '311', '--worker', 'agent:7'], { env: env() })).code).toBe(0);
     expect((await signalbox(['github', 'status', '311'], { env: env() })).stdout).toBe('Issue #311 is not locked.\n');

@@ -116,7 +116,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a grant goes to one who has left the queue',
-    shownBy: 1,
+    shownBy: 5,
     file: 'runtime/write/commit.ts',
     right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
@@ -130,7 +130,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a lost session is not told to its holds',
-    shownBy: 26,
+    shownBy: 32,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
@@ -158,11 +158,19 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 208,
+    shownBy: 220,
     file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
     oftener: [contended],
+  },
+  {
+    name: 'a release that got no answer is said to have landed although the hold was taken away before it',
+    shownBy: 279,
+    workload: 'names',
+    file: 'runtime/session/mailbox.ts',
+    right: 'while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {',
+    wrong: 'while (last === -1) {',
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',

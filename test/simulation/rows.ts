@@ -77,7 +77,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'run resolves although its hold was lost while the work stood still',
     workload: 'names',
-    shownBy: 2,
+    shownBy: 1,
     file: 'runtime/holds/run-under.ts',
     right: `if (held.lost !== undefined) throw held.lost;
   // Or the store knew of the loss first, and answered the release with it.
@@ -138,7 +138,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a second request to become the writer is written for ever, because the first one waits',
     workload: 'answers',
-    shownBy: 1,
+    shownBy: 3,
     file: 'core/lock.ts',
     right: 'waiting: [...waiting, earlier ? plain : request]',
     wrong: 'waiting: [...waiting, request]',
@@ -162,7 +162,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a resize whose answer got lost is applied again, over that of another',
     workload: 'slots',
-    shownBy: 84,
+    shownBy: 32,
     file: 'runtime/holds/resource.ts',
     right: 'return this.submit(command, this.runtime.options.newId());',
     wrong: 'return this.submit(command);',
@@ -195,7 +195,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a free lock is never got without waiting, because the time is over before the store answers',
     workload: 'names',
-    shownBy: 7,
+    shownBy: 22,
     file: 'runtime/holds/acquisition.ts',
     right: 'if (waitMs !== undefined && waitMs > 0) {',
     wrong: 'if (waitMs !== undefined) {',

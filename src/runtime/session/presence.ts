@@ -19,10 +19,10 @@ import type { ProcessIdentity } from '../../host/index.ts';
 import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
+import { Mailbox } from './mailbox.ts';
 import type { Witness } from '../write/witness.ts';
-import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from '../layout.ts';
+import { anchorKey, ANCHORS, encode, type Letter, mailboxKey } from '../layout.ts';
 import type { RuntimeOptions } from '../runtime.ts';
-import { readEach } from '../stored.ts';
 import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 import { isTrouble } from '../write/recovery.ts';
 import { persistently, send } from '../write/write-once.ts';
@@ -65,6 +65,7 @@ export class Presence {
   readonly #nobody: WriterIdentity;
   #sender: WriterIdentity;
   #session: Session | undefined;
+  #mailbox: Mailbox | undefined;
   #starting: Promise<Session> | undefined;
   #following = false;
   /** The ids of earlier sessions of this process. */
@@ -96,6 +97,19 @@ export class Presence {
   /** Whether a lease is the session of this process, or was. */
   isOwn(lease: string): boolean {
     return this.#session?.id === lease || this.#former.has(lease);
+  }
+
+  /**
+   * Calls back when this process has read every letter that was sent to it until now; with false if it could not read all of
+   * those that were sent after `since`.
+   */
+  afterLetters(since: Revision, done: (areAllRead: boolean) => void): void {
+    const mailbox = this.#mailbox;
+    if (mailbox === undefined) return done(true);
+    // After the end of the session nothing depends on it: the holds of the session ended with it.
+    persistently(this.#host, Number.POSITIVE_INFINITY, () => mailbox.hasReadAllSince(since)).then(done, () =>
+      done(true),
+    );
   }
 
   async ready(): Promise<Session> {
@@ -293,7 +307,8 @@ export class Presence {
     over: AbortController,
   ): Promise<Session> {
     const { store, clock, options, anchors, stopped, witness } = this.#host;
-    await this.#followMailbox(id, AbortSignal.any([stopped, over.signal]));
+    const mailbox = new Mailbox(this.#host, id, AbortSignal.any([stopped, over.signal]));
+    await mailbox.follow();
     const empty: Letter = { answers: [], losses: [] };
     const registering = new Operations().add(
       { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
@@ -321,6 +336,7 @@ export class Presence {
     };
     const session = new Session(store, clock, id, lease, sent, ended, this.#host.measures);
     this.#session = session;
+    this.#mailbox = mailbox;
     this.#sender = {
       id,
       anchor: anchorKey(id),
@@ -331,29 +347,6 @@ export class Presence {
       isGone: this.#nobody.isGone,
     };
     return session;
-  }
-
-  async #followMailbox(id: string, signal: AbortSignal): Promise<void> {
-    const host = this.#host;
-    await follow(
-      host.store,
-      host.clock,
-      { key: mailboxKey(id) },
-      {
-        changes: ({ changes }) => {
-          for (const change of changes) {
-            if (change.kind !== 'put') continue;
-            const { modRevision } = change.pair;
-            host.saw(modRevision);
-            for (const letter of readEach([change.pair], (pair) => decode<unknown>(pair))) {
-              host.readLetter(letter, modRevision);
-            }
-          }
-        },
-        resync: () => host.missedLetters(),
-      },
-      signal,
-    );
   }
 
   #ended(session: Session, why: SessionEnd): void {

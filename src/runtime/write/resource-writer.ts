@@ -236,9 +236,18 @@ export class ResourceWriter<
   /** Hands a command its outcome. */
   settled(pending: PendingCommand<Command, Outcome>): void {
     if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {
-      // The first attempt found the hold and got no answer; now the hold is gone, so that attempt landed.
-      pending.outcome = pending.unanswered.outcome;
+      // The first attempt found the hold and got no answer; now the hold is gone. If another process took it before that attempt,
+      // a letter says so, and this process loses the hold when it reads that. Otherwise the attempt landed.
+      const { outcome, mod } = pending.unanswered;
+      return this.#host.afterLetters(mod, (areAllRead) => {
+        if (areAllRead) pending.outcome = outcome;
+        this.#handOut(pending);
+      });
     }
+    this.#handOut(pending);
+  }
+
+  #handOut(pending: PendingCommand<Command, Outcome>): void {
     if (pending.events.length > 0) this.#host.emit(this.resource, pending.events);
     pending.settled(pending.outcome as Outcome);
   }

@@ -24,6 +24,11 @@ export interface WriterHost {
   knowsLease(lease: string): boolean;
   /** Once this calls back, no transaction that was sent before can take effect. */
   fence(done: () => void, failed: (error: unknown) => void): void;
+  /**
+   * Calls back when this process has read every letter that was sent to it until now; with false if it could not read all of
+   * those that were sent after `since`.
+   */
+  afterLetters(since: Revision, done: (areAllRead: boolean) => void): void;
   answer(resource: string, answer: Answer<unknown>): void;
   lose(loss: Loss): void;
   /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */

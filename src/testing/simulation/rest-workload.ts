@@ -31,7 +31,9 @@ export class RestWorker extends User {
   /** Makes something to look at. */
   async #write(): Promise<void> {
     this.doing = 'writes';
-    await this.box.lock(this.pickLock()).run((hold) => this.using(hold), { waitMs: 3000, reason: 'simulated' });
+    await this.box
+      .lock(this.pickLock())
+      .run((hold) => this.using(hold), { waitMs: 3000, reason: 'simulated', sensitive: true });
     await this.box.semaphore('slots', { capacity: 2 }).run((hold) => this.using(hold), { waitMs: 1000 });
   }
 
@@ -45,14 +47,14 @@ export class RestWorker extends User {
     const hold = await lock.acquire({ waitMs: 3000, maxHoldMs: 60_000 });
     await this.under(hold, 1000);
     const set = await this.box.acquireAll([{ lock: 'ruled' }, { semaphore: 'ruled' }], {
-      ...{ waitMs: 3000, priority: 1, reason: 'needs both', metadata: { by: this.name }, within: [] },
+      ...{ waitMs: 3000, priority: 1, reason: 'needs both', metadata: { by: this.name }, sensitive: true, within: [] },
       onWaiting: () => this.note('waits for both'),
     });
     for (const each of set.holds) await this.using(each, 1000);
     await set.release();
     const claim = await slots.acquireDetached({
       ...{ holder: `${this.name}-ruled`, ttlMs: 60_000, maxHoldMs: 60_000, waitMs: 2000, signal: this.soon(5000) },
-      ...{ priority: 1, reason: 'by hand', metadata: { by: this.name }, within: [] },
+      ...{ priority: 1, reason: 'by hand', metadata: { by: this.name }, sensitive: true, within: [] },
       strategy: this.random.pick(['retry', 'fail-fast', 'steal-stale']),
       onWaiting: () => this.note('waits by hand'),
     });

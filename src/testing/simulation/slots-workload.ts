@@ -117,7 +117,7 @@ export class SlotsWorker extends User {
     const pool = this.#pool(undefined);
     const reason = 'simulated';
     if (this.random.chance(0.3)) return void (await pool.break({ holder: this.name, reason }));
-    await this.under(await pool.acquire({ holder: this.name, strategy: 'force', reason }));
+    await this.under(await pool.acquire({ holder: this.name, strategy: 'force', reason, sensitive: true }));
   }
 
   /** Drains a separate semaphore: a user that dies in the middle leaves it drained, and the next user undoes that. */
