@@ -321,8 +321,8 @@ export class Runtime implements WriterHost {
     });
   }
 
-  afterLetters(since: Revision, done: (areAllRead: boolean) => void): void {
-    this.presence.afterLetters(since, done);
+  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void {
+    this.presence.afterLetters(since, until, done);
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {

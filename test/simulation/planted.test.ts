@@ -90,7 +90,7 @@ const mutants: readonly Mutant[] = [
     name: 'a request sent again blindly after an unknown outcome is granted twice',
     shownBy: 42,
     file: 'runtime/write/resource-writer.ts',
-    right: '(error) => this.#recovery.failed(error, this.#again(batch)),',
+    right: '(error) => this.#recovery.failed(error, this.#again(batch, seen)),',
     wrong: '() => this.#attempt(batch),',
   },
   {
@@ -116,7 +116,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a grant goes to one who has left the queue',
-    shownBy: 5,
+    shownBy: 11,
     file: 'runtime/write/commit.ts',
     right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
@@ -144,7 +144,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'deadlocks are not looked for',
-    shownBy: 1,
+    shownBy: 15,
     file: 'runtime/observe/deadlocks.ts',
     right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
     wrong: 'void victim;\n      void cycle;',

@@ -146,7 +146,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
     workload: 'answers',
-    shownBy: 115,
+    shownBy: 129,
     file: 'runtime/write/cached-state.ts',
     right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
     wrong: 'void [answers, isToNamed];',
@@ -162,7 +162,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a resize whose answer got lost is applied again, over that of another',
     workload: 'slots',
-    shownBy: 32,
+    shownBy: 138,
     file: 'runtime/holds/resource.ts',
     right: 'return this.submit(command, this.runtime.options.newId());',
     wrong: 'return this.submit(command);',
@@ -195,7 +195,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a free lock is never got without waiting, because the time is over before the store answers',
     workload: 'names',
-    shownBy: 22,
+    shownBy: 31,
     file: 'runtime/holds/acquisition.ts',
     right: 'if (waitMs !== undefined && waitMs > 0) {',
     wrong: 'if (waitMs !== undefined) {',

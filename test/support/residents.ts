@@ -45,7 +45,10 @@ const idle: Resident[] = [];
 
 /** Several at a time have a process each. */
 export async function runInResident(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<Answer> {
-  const resident = idle.pop() ?? new Resident();
+  let resident = idle.pop();
+  // One that has ended since its last command has left something behind that ended it: not this command's fault.
+  while (resident !== undefined && !resident.isThere) resident = idle.pop();
+  resident ??= new Resident();
   const answer = await resident.run(args, env, cwd);
   if (resident.isThere) idle.push(resident);
   return answer;

@@ -169,6 +169,10 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     return this.runtime.session?.id === this.process && this.#lost === undefined;
   }
 
+  get isReleasing(): boolean {
+    return this.#releasing !== undefined;
+  }
+
   /** Why it was lost, if it was. */
   get lost(): HoldLost | undefined {
     return this.#lost;

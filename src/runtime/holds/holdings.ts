@@ -14,6 +14,8 @@ export interface Held {
   readonly holder: string;
   readonly token: Token;
   readonly isValid: boolean;
+  /** Its release is under way, and finds out by itself if the hold was taken away. */
+  readonly isReleasing?: boolean;
   /** Whether the user holds less than this stored grant: the command that says so is on its way. */
   isLessThan?(stored: Hold): boolean;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
@@ -151,7 +153,8 @@ export class Holdings {
   loseAllBut(resource: string, ids: ReadonlySet<string>): void {
     for (const [id, hold] of this.holds) {
       // The hold may have been granted after the record was read, so a heartbeat looks it up again.
-      if (hold.resource === resource && !ids.has(id)) void this.#loseIfGone(resource, id, hold.holder);
+      const isMissing = hold.resource === resource && !ids.has(id);
+      if (isMissing && hold.isReleasing !== true) void this.#loseIfGone(resource, id, hold.holder);
     }
   }
 
@@ -159,7 +162,9 @@ export class Holdings {
     const command = { kind: 'heartbeat', holder, id } as AnyCommand;
     const writer = this.#host.writerFor(resource);
     const outcome = await outcomeOf(writer, command, Number.POSITIVE_INFINITY).catch(() => undefined);
-    if (outcome !== undefined && outcome.kind !== 'refreshed') this.holds.get(id)?.lose({ why: 'reclaimed' });
+    if (outcome === undefined || outcome.kind === 'refreshed') return;
+    const hold = this.holds.get(id);
+    if (hold?.isReleasing !== true) hold?.lose({ why: 'reclaimed' });
   }
 }
 

@@ -70,9 +70,11 @@ export class Mailbox {
     const { store, stopped } = this.#host;
     const { pairs } = await readRange(store, { key: this.#key }, stopped);
     const last = pairs[0]?.modRevision;
+    const alive = this.#host.clock.keepAlive?.();
     while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {
       await new Promise<void>((resolve) => this.#awaited.add(resolve));
     }
+    alive?.cancel();
     return this.#missedUpTo <= since;
   }
 

@@ -100,16 +100,14 @@ export class Presence {
   }
 
   /**
-   * Calls back when this process has read every letter that was sent to it until now; with false if it could not read all of
-   * those that were sent after `since`.
+   * Calls back when this process has read every letter that was sent to it until now, or at `until`; with false if it could not
+   * read all of those that were sent after `since`.
    */
-  afterLetters(since: Revision, done: (areAllRead: boolean) => void): void {
+  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void {
     const mailbox = this.#mailbox;
     if (mailbox === undefined) return done(true);
     // After the end of the session nothing depends on it: the holds of the session ended with it.
-    persistently(this.#host, Number.POSITIVE_INFINITY, () => mailbox.hasReadAllSince(since)).then(done, () =>
-      done(true),
-    );
+    persistently(this.#host, until, () => mailbox.hasReadAllSince(since)).then(done, () => done(true));
   }
 
   async ready(): Promise<Session> {

@@ -203,6 +203,7 @@ export class ResourceWriter<
     const committed = commit;
     const { asked } = this.#backlog;
     const { agedMs } = this.#cached;
+    const seen = host.revision;
     host.commit(
       witness.unlessSwitchedOn(committed.transaction),
       (result) => {
@@ -211,7 +212,7 @@ export class ResourceWriter<
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
-      (error) => this.#recovery.failed(error, this.#again(batch)),
+      (error) => this.#recovery.failed(error, this.#again(batch, seen)),
     );
   }
 
@@ -236,10 +237,9 @@ export class ResourceWriter<
   /** Hands a command its outcome. */
   settled(pending: PendingCommand<Command, Outcome>): void {
     if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {
-      // The first attempt found the hold and got no answer; now the hold is gone. If another process took it before that attempt,
-      // a letter says so, and this process loses the hold when it reads that. Otherwise the attempt landed.
-      const { outcome, mod } = pending.unanswered;
-      return this.#host.afterLetters(mod, (areAllRead) => {
+      // The first attempt got no answer, and the hold is gone. If another process took it, a letter says so, and ends this.
+      const { outcome, seen } = pending.unanswered;
+      return this.#host.afterLetters(seen, pending.until, (areAllRead) => {
         if (areAllRead) pending.outcome = outcome;
         this.#handOut(pending);
       });
@@ -364,13 +364,13 @@ export class ResourceWriter<
   }
 
   /** How a batch continues after the store did not answer. */
-  #again(batch: PendingCommand<Command, Outcome>[]): Attempt {
+  #again(batch: PendingCommand<Command, Outcome>[], seen = this.#cached.snapshot.mod): Attempt {
     let rest = batch;
     return {
       doubted: (error) => {
         const { mod } = this.#cached.snapshot;
         this.#inDoubt = mod;
-        for (const pending of rest) pending.doubted(error, mod);
+        for (const pending of rest) pending.doubted(error, mod, seen);
       },
       fence: (done, failed) => this.#host.fence(done, failed),
       isWanted: (error) => {

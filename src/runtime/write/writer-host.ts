@@ -25,10 +25,10 @@ export interface WriterHost {
   /** Once this calls back, no transaction that was sent before can take effect. */
   fence(done: () => void, failed: (error: unknown) => void): void;
   /**
-   * Calls back when this process has read every letter that was sent to it until now; with false if it could not read all of
-   * those that were sent after `since`.
+   * Calls back when this process has read every letter that was sent to it until now, or at `until`; with false if it could not
+   * read all of those that were sent after `since`.
    */
-  afterLetters(since: Revision, done: (areAllRead: boolean) => void): void;
+  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void;
   answer(resource: string, answer: Answer<unknown>): void;
   lose(loss: Loss): void;
   /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */

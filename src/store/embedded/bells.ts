@@ -29,7 +29,7 @@ export const BELL_NAME_BYTES = 8;
 const AT_A_TIME = 8;
 const BETWEEN_RINGS_MS = 8;
 /** A ring that is no news is in no hurry. The process that it wakes connects to another one, which takes some milliseconds. */
-const BETWEEN_CALLS_MS = 16;
+const BETWEEN_CALLS_MS = 10;
 
 /**
  * The names sort by the time at which they were given, in steps of an eighth of a second, so that the process that has listened
@@ -131,7 +131,7 @@ export class Listeners {
   #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
   /** Bells that are still to be rung for news, in this order; */
   readonly #unrung = new Set<string>();
-  /** and, after all of them, the bells of processes that are only called. */
+  /** and, one with each few of them, the bells of processes that are only called. */
   readonly #uncalled = new Set<string>();
   #timer: Timer | undefined;
 
@@ -186,8 +186,7 @@ export class Listeners {
 
   #ringSome(): void {
     this.#timer = undefined;
-    const some = this.#unrung.size > 0 ? [...this.#unrung].slice(0, AT_A_TIME) : [...this.#uncalled].slice(0, 1);
-    for (const bell of some) {
+    for (const bell of [...[...this.#unrung].slice(0, AT_A_TIME), ...[...this.#uncalled].slice(0, 1)]) {
       this.#unrung.delete(bell);
       this.#uncalled.delete(bell);
       this.ring(bell);

@@ -19,10 +19,10 @@ beforeEach(() => {
   [rung, called] = [[], []];
   const engine = {
     state: () => state,
-    keysAfter: (since: number) => [{ key: `after ${since}`, wentWithLease: false }],
+    keysAfter: (since: number) => (since < state.revision ? [{ key: `after ${since}`, wentWithLease: false }] : []),
   };
   const listeners = {
-    concernedBy: () => new Set([OURS, ONE]),
+    concernedBy: (keys: readonly unknown[]) => new Set(keys.length > 0 ? [OURS, ONE] : []),
     all: () => new Set([OURS, ONE, OTHER]),
     ring: (bell: string) => rung.push(bell),
     ringAll: (bells: ReadonlySet<string>) => rung.push(...bells),
@@ -55,6 +55,16 @@ describe('the process on duty', () => {
     relay.hearFor(ONE, tell);
     relay.ringAgain(OURS);
     expect([called, tell.mock.calls.length]).toEqual([[OTHER], 1]);
+  });
+
+  it('rings for what was written since it began before it calls the others, since the writer may have been killed', () => {
+    relay.begin();
+    [rung, called] = [[], []];
+    const tell = vi.fn();
+    relay.hearFor(OTHER, tell);
+    state.revision = 11;
+    relay.ringAgain(OURS);
+    expect([rung, called, tell.mock.calls.length]).toEqual([[ONE], [], 1]);
   });
 
   it('rings again for what was written since, once, and only for those whom it concerns', () => {

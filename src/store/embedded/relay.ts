@@ -27,7 +27,9 @@ export class Relay {
   readonly #directory: string;
   readonly #deaf = new Map<string, Deaf>();
   /** Whatever was changed up to here has been rung for again. */
-  #rungUpTo: Revision | undefined;
+  #rungUpTo: Revision = 0;
+  /** Those that relied on another process so far know by now that it is gone. */
+  #hasCalled = false;
   /** The same for processes whose bells cannot be heard here either. */
   #toldUpTo: Revision = 0;
   /** When everyone was last woken. */
@@ -45,23 +47,26 @@ export class Relay {
    */
   begin(): void {
     const { revision } = this.#engine.state();
-    this.#rungUpTo = undefined;
-    this.#toldUpTo = this.#allRungAt = revision;
+    this.#hasCalled = false;
+    this.#rungUpTo = this.#toldUpTo = this.#allRungAt = revision;
   }
 
   /** Rings for what was changed since the last time, and may not have been rung for. `own` needs no bell. */
   ringAgain(own: string | undefined): void {
     const state = this.#engine.state();
-    const since = this.#rungUpTo;
-    if (since === state.revision) return;
-    const isAll = since === undefined || since < state.forgotten || this.#isHalfGone(state);
-    const bells = isAll ? this.#listeners.all(state.listeners) : this.#concernedSince(since, state);
+    if (this.#hasCalled && this.#rungUpTo === state.revision) return;
+    const isAll = this.#rungUpTo < state.forgotten || this.#isHalfGone(state);
+    const bells = isAll ? this.#listeners.all(state.listeners) : this.#concernedSince(this.#rungUpTo, state);
     this.#rungUpTo = state.revision;
     if (isAll) this.#allRungAt = state.revision;
     if (own !== undefined) bells.delete(own);
-    for (const [bell, deaf] of this.#deaf) if (bells.delete(bell) && since !== undefined) deaf.tell();
-    if (since === undefined) this.#listeners.call(bells);
-    else this.#listeners.ringAll(bells);
+    for (const [bell, { tell }] of this.#deaf) if (bells.delete(bell)) tell();
+    this.#listeners.ringAll(bells);
+    if (this.#hasCalled) return;
+    this.#hasCalled = true;
+    const others = this.#listeners.all(state.listeners);
+    for (const bell of [own, ...this.#deaf.keys(), ...bells]) others.delete(bell ?? '');
+    this.#listeners.call(others);
   }
 
   /** The process on duty has rung for its own changes, as when it ends leases: hundreds of processes need no second ring. */
@@ -104,7 +109,6 @@ export class Relay {
   end(): void {
     for (const { watcher } of this.#deaf.values()) watcher?.close();
     this.#deaf.clear();
-    this.#rungUpTo = undefined;
   }
 
   #watch(bell: string, tell: () => void): Deaf['watcher'] {

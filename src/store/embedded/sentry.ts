@@ -233,7 +233,9 @@ export class Sentry {
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      if (!this.#engine.isCalledFor && leases.ofTheDead(isPresent).length === 0) return this.#hurryOn();
+      const dead = leases.ofTheDead(isPresent).length;
+      if (!this.#engine.isCalledFor && dead === 0) return this.#hurryOn();
+      this.#left = Math.max(this.#left, dead);
       this.#hurryMs = undefined;
       this.#engine.endLeases(() => leases.ofTheDead(isPresent));
       this.#replaceDeputies();
@@ -269,7 +271,10 @@ export class Sentry {
   #replaceDeputies(): void {
     const left = Math.min(this.#left, DEPUTIES);
     this.#left = 0;
-    if (left > 0 && this.#waiting > DEPUTIES) this.#listening.ringEldest(DEPUTIES, left);
+    if (left === 0 || this.#waiting <= DEPUTIES) return;
+    // Behind the bells of many that have ended, the next in age would not know that they are among the eldest.
+    if (left === DEPUTIES) this.#listening.tidy();
+    this.#listening.ringEldest(DEPUTIES, left);
   }
 
   #countOthers(): void {
