@@ -46,7 +46,7 @@ export class Kept {
     this.#ttlMs = terms.ttlMs;
     this.#all = requests.kept;
     this.#all.add(this);
-    this.#schedule(this.#ttlMs * RENEW_AT);
+    this.#scheduleRenewal();
   }
 
   get signal(): AbortSignal {
@@ -97,6 +97,11 @@ export class Kept {
     ];
   }
 
+  /** The answer may have come late: half of the time that is left is the latest. */
+  #scheduleRenewal(): void {
+    this.#schedule(Math.max(SHORTEST_PAUSE_MS, Math.min(this.#ttlMs * RENEW_AT, this.#leftMs() / 2)));
+  }
+
   async #renew(): Promise<void> {
     if (!this.isValid) return;
     const sent = instant(this.#clock);
@@ -106,6 +111,6 @@ export class Kept {
     if ('why' in renewal) return this.lose(renewal.why);
     this.#renewed = sent;
     this.#ttlMs = renewal.ttlMs;
-    this.#schedule(this.#ttlMs * RENEW_AT);
+    this.#scheduleRenewal();
   }
 }

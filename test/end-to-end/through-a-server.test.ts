@@ -299,6 +299,8 @@ describe('through a server', () => {
     expect((await through('witness', 'verify')).stdout).toMatch(/^good: [\d,]+ entries in /);
     const file = scratch.path('record.jsonl');
     expect((await through('witness', 'export', '-o', file)).code).toBe(0);
+    // Not everything, where a part was asked for.
+    expect((await through('witness', 'export', '--resource', 'lock/main', '-o', `${file}.part`)).code).toBe(64);
     expect((await signalbox(['witness', 'verify', file], { cwd: scratch.dir })).stdout).toMatch(/^good: /);
     const made = await json<{ secret: string; id: string }>('token', 'create', 'visitor', '--role', 'viewer');
     expect((await through('token', 'list')).stdout).toMatch(/visitor +viewer/);

@@ -135,7 +135,13 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
     warnings: witness.warnings.bind(witness),
-    export: witness.export.bind(witness),
+    export({ only }: { readonly only?: readonly string[] } = {}) {
+      if (only === undefined) return witness.export();
+      throw new CliExit(
+        EXIT.usage,
+        '--resource does not work through a server, which exports all: export where the store is',
+      );
+    },
     verify: (options: VerifyOptions) => verified(witness.export(), options),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();
