@@ -22,7 +22,7 @@ import { notThroughServer } from './url.ts';
 
 /** A person waits: after this time the server counts as unreachable. */
 const RETRY_MS = 3_000;
-/** After so many entries, a person hears how far it is. */
+/** `verify` prints its progress each time it has read this many entries. */
 const PROGRESS_ENTRIES = 4096;
 
 export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {

@@ -60,7 +60,7 @@ it('a line that stands alone has the date and the resource, and what is entered 
   ]);
 });
 
-it('what a user has entered is told by its event', () => {
+it('names an entry of the user by its event', () => {
   const own = entry(1, 0, { component: 'deploy', command: 'record', outcome: 'recorded', events: ['deploy:started'] });
   expect(storyLines({ ...own, resource: 'component/deploy' })[0]).toMatch(
     /component\/deploy #1 {2}ann {2}deploy:started$/,

@@ -12,7 +12,7 @@ import { printable } from '../output.ts';
  */
 export class Story {
   #day = '';
-  /** They grow with what is told; most stories need no more than this. */
+  /** The columns grow with their contents; most stories fit into these widths. */
   #numberWidth = 4;
   #actorWidth = 10;
 

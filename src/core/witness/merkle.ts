@@ -1,5 +1,5 @@
 /**
- * Merkle trees with the shape of RFC 6962: with them a few hashes prove that one leaf is among thousands. The hash of a node is
+ * Merkle trees with the shape of RFC 6962, so that a few hashes prove that one leaf is among thousands. The hash of a node is
  * the SHA-256 of the byte 1 and the hashes of its two children in hex. A leaf never begins with that byte, so a node cannot pass
  * as a leaf.
  *

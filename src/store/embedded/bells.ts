@@ -28,7 +28,7 @@ export const BELL_NAME_BYTES = 8;
  */
 const AT_A_TIME = 8;
 const BETWEEN_RINGS_MS = 8;
-/** A ring that is no news is in no hurry. The process that it wakes connects to another one, which takes some milliseconds. */
+/** Calls carry no news, so they may take longer. A called process connects to the new process on duty, which costs milliseconds. */
 const BETWEEN_CALLS_MS = 10;
 
 /**
@@ -131,7 +131,7 @@ export class Listeners {
   #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
   /** Bells that are still to be rung for news, in this order; */
   readonly #unrung = new Set<string>();
-  /** and, one with each few of them, the bells of processes that are only called. */
+  /** and bells of processes to call, one with each batch of news. */
   readonly #uncalled = new Set<string>();
   #timer: Timer | undefined;
 
@@ -169,7 +169,7 @@ export class Listeners {
     this.#ringSome();
   }
 
-  /** Rings one after the other, without news: their owners look what has changed around them. */
+  /** Rings these bells one after the other. Their owners then notice that another process is on duty. */
   call(bells: ReadonlySet<string>): void {
     for (const bell of [...bells].sort()) this.#uncalled.add(bell);
     if (this.#timer === undefined) this.#ringSome();

@@ -20,9 +20,9 @@ const EARLY_WORD_MS = 0.8 * WORD_MS;
 /** After this long a silence, a bell is taken off the list although its process may be alive. */
 const SILENT_MS = 60_000;
 
-/** Bells of processes that have died stay listed for a while. No more than these are looked up, or few at all; */
+/** Bells of dead processes stay listed for a while. The process on duty looks up at most this many to find the eldest living ones; */
 const MOST_LOOKED_UP = 256;
-/** a process that stands behind more of them than this learns later that it is one of the eldest. */
+/** a process that asks about itself reads the list only this far past them, and looks again after the dead are taken off it. */
 const MOST_DEAD = 32;
 /** The bells of our boot and pid namespace: the processes of others are on duty among themselves. */
 const NEIGHBOURS = '(process IS NULL OR (instr(process, ?) > 0 AND instr(process, ?) > 0))';
@@ -85,7 +85,7 @@ export class Listening {
     return this.#bell?.name;
   }
 
-  /** Of the list of all that listen, as of the last look. */
+  /** The version of the list of listeners that the last look saw. */
   get version(): number {
     return this.#version;
   }

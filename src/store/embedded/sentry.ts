@@ -322,7 +322,7 @@ export class Sentry {
     return this.#around.mark.isFresh(this.#clock.now(), Math.min(0.8 * this.#roundMs, this.#aloneMs));
   }
 
-  /** For how long no process has been on duty, as far as we know; if one has been since, for long. */
+  /** The time since we saw a process on duty end. */
   get #aloneMs(): number {
     return Math.abs(this.#clock.now() - this.#aloneSince);
   }
