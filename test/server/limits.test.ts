@@ -70,7 +70,9 @@ describe('a wait for a guard', () => {
   it('is refused if the token has as many as it may, and has room again when one is over', async () => {
     const hold = await server.box.lock('held').acquire();
     const [token, other] = [await server.token('viewer'), await server.token('viewer')];
+    const waits = vi.spyOn(server.box.guards, 'wait');
     const some = [1, 2, 3].map(() => looksAt({ lockFree: 'held' }, token));
+    await expect.poll(() => waits.mock.calls.length).toBe(3);
     const { status, body, headers } = await looksAt({ lockFree: 'held' }, token);
     expect([status, body.code, body.most, headers.get('retry-after')]).toEqual([429, 'too-many-waits', 3, '5']);
     // Streams have a number of their own, and so has every other token; a look that waits for nothing does not count.
