@@ -255,10 +255,10 @@ export class RemoteSignalbox implements AsyncDisposable {
   /** @internal With `lookAfterMs`: when the server looks for the first time, unless an event comes before. */
   judged(
     condition: Condition,
-    { own, signal, waitMs, pollMs, known, lookAfterMs }: RemoteCheckOptions & { readonly lookAfterMs?: number },
+    { signal, ...options }: RemoteCheckOptions & { readonly lookAfterMs?: number },
   ): Promise<Judged | NotLooked> {
-    const body = { condition, own, waitMs, pollMs, known, lookAfterMs };
-    const most = CHECK_MS + (waitMs ?? 0);
+    const body = { condition, ...options };
+    const most = CHECK_MS + (options.waitMs ?? 0);
     const ask = { method: 'POST', path: '/v1/guards/check', body, isLook: true } as const;
     return this.#connected.requests.ask({ ...ask, signal, waitMs: most });
   }

@@ -96,8 +96,7 @@ export class RemoteMembers {
 
   /** Moves assets from one member to another in one step: nobody sees them with both, or with neither. */
   async moveAssets(assets: readonly string[], options: RemoteMoveOptions): Promise<MoveOutcome> {
-    const { from, to, fromIncarnation, toIncarnation, attached } = options;
-    const body = { assets, from, to, fromIncarnation, toIncarnation, attached };
+    const body = { assets, ...options };
     try {
       await this.#connected.requests.ask({ method: 'POST', path: '/v1/members/move', body, isKeyed: true });
       return { kind: 'moved', assets };

@@ -104,8 +104,8 @@ export class Requests {
       const isTransient = problem === undefined || isPassing(problem, key !== undefined);
       const pauseMs = Math.max(backoffMs(failures), 'retryMs' in tried ? tried.retryMs : 0);
       if (!isTransient || sinceMs(this.clock, begun) + pauseMs > limit) {
-        if (problem === undefined) throw this.#lost(ask, error, unsure !== undefined);
-        throw unsure !== undefined && key !== undefined && ignoresKey(problem) ? unknownAfter(error as Failure) : error;
+        const isLost = problem === undefined || (unsure !== undefined && key !== undefined && ignoresKey(problem));
+        throw isLost ? this.#lost(ask, error, unsure !== undefined) : error;
       }
       await this.pause(pauseMs, ask.signal);
       this.#refuseIfOver(ask);
@@ -290,13 +290,7 @@ function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean 
 
 /** Whether the server answered so before it looked at the Idempotency-Key: the answer tells nothing of an earlier attempt. */
 function ignoresKey({ status, refusal }: ProblemDetails): boolean {
-  return status === 401 || status === 429 || status === 502 || (status === 503 && refusal === undefined);
-}
-
-function unknownAfter(error: Failure): Failure {
-  const what =
-    'an earlier attempt of this request got no answer: it may have been done; read the state before you ask again';
-  return new Failure('outcome-unknown', `${error.message}; ${what}`, { cause: error });
+  return [401, 429, 502, 503].includes(status) && refusal === undefined;
 }
 
 function wasRefused(error: unknown): boolean {

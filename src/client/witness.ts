@@ -104,9 +104,8 @@ export class RemoteWitness {
     const broken = (cause: unknown): Failure =>
       new Failure('unavailable', 'the export broke off, or the record was trimmed meanwhile; begin again', { cause });
     const { signal } = this.#requests.closed;
-    const query = new URLSearchParams(only.map((resource): [string, string] => ['resource', resource])).toString();
-    const path = `/v1/witness/export${query === '' ? '' : `?${query}`}`;
-    const { body } = await this.#requests.stream(path, {}, signal);
+    const query = new URLSearchParams(only.map((resource): [string, string] => ['resource', resource]));
+    const { body } = await this.#requests.stream(`/v1/witness/export?${query.toString()}`, {}, signal);
     const reader = (body as ReadableStream<Uint8Array>).getReader();
     const decoder = new TextDecoder();
     let rest = '';
