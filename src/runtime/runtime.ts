@@ -13,6 +13,8 @@ import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation-mail.ts';
+import { wasReleased } from './write/ended.ts';
+import { persistently } from './write/write-once.ts';
 import { Holdings } from './holds/holdings.ts';
 import { Measures } from './observe/measures.ts';
 import { processOf } from './layout.ts';
@@ -185,8 +187,10 @@ export class Runtime implements WriterHost {
   }
 
   /** A grant to a holder that also waits for another resource can close a deadlock. */
-  grantedTo(holder: string): void {
-    if (this.waiters.isWaiting(holder)) this.waitChanged();
+  grantedTo(holder: string, resource: string): void {
+    if (!this.waiters.isWaiting(holder)) return;
+    this.waitChanged();
+    this.waiters.granted(holder, resource);
   }
 
   waitChanged(): void {
@@ -321,8 +325,8 @@ export class Runtime implements WriterHost {
     });
   }
 
-  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void {
-    this.presence.afterLetters(since, until, done);
+  wasReleased(record: string, since: Revision, hold: Hold, until: number): Promise<boolean> {
+    return persistently(this, until, () => wasReleased(this, record, since, hold));
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {

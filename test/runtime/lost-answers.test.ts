@@ -153,6 +153,37 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       },
     );
 
+    it.each(['the process that acquired it', 'another process, without a session'])(
+      'is not told as done if the hold was taken away before: the release of a detached hold by %s',
+      async (who) => {
+        const { fleet, one, here, there } = await two();
+        const claim = await here.acquireDetached({ holder: 'agent:7' });
+        const releaser = who === 'the process that acquired it' ? one : await fleet.start('late');
+        const lock = releaser.box.lock('db');
+        // It knows the hold, and hears of nothing that happens now.
+        expect(await lock.renew(claim)).toMatchObject({ kind: 'refreshed' });
+        releaser.link.holdNews();
+        await there.acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
+        releaser.link.next('transaction', 'lost', changesRecord);
+        const releasing = lock.release(claim);
+        await fleet.advance(1_000);
+        releaser.link.deliverNews();
+        await fleet.advance(1_000);
+        expect(await releasing).toEqual({ kind: 'not-owner' });
+      },
+    );
+
+    it('says that nobody knows if the store stays away: the release of a detached hold that is gone', async () => {
+      const { fleet, one, here, there } = await two();
+      const claim = await here.acquireDetached({ holder: 'agent:7' });
+      await there.acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
+      one.link.next('transaction', 'lost', changesRecord);
+      for (let time = 0; time < 40; time++) one.link.next('watch', 'refused');
+      const releasing = errorOf(here.release(claim));
+      for (let second = 0; second < 12; second++) await fleet.advance(1_000);
+      expect(await releasing).toMatchObject({ code: 'outcome-unknown' });
+    });
+
     it('takes no lease from under one who waits: an anchor that lands after it was asked for again', async () => {
       const { fleet, one, here, there } = await two();
       const before = await there.acquire({ holder: 'before' });

@@ -147,6 +147,34 @@ describe('what a holder calls sensitive', () => {
     expect(new Set(salts).size).toBe(salts.length);
     await expect(ann.lock('main').acquire({ sensitive: 'yes' as never })).rejects.toThrow('expected true or false');
   });
+
+  it('stays hashed although the witness was off when the holder asked', async () => {
+    const store = openMemory();
+    const early = await opening(store, { witness: false });
+    const hold = await early.lock('main').acquire({ holder: 'ann' });
+    const waiting = early.lock('main').acquire({ holder: 'bob', reason: 'secret reason', sensitive: true });
+    await settled();
+    const late = await opening(store);
+    await late.lock('main').break({ holder: 'admin', reason: 'stuck' });
+    await (await waiting).release();
+    expect(hold.isValid).toBe(false);
+    const ofBob = (await commands(late)).filter(({ actor }) => actor === 'bob');
+    expect(ofBob[0]).toMatchObject({ outcome: 'acquired', detail: { reason: { salt: expect.any(String) as string } } });
+  });
+
+  it('is hashed of a member too: its metadata, and not what it owns', async () => {
+    const box = await opening(openMemory());
+    const terms = { assets: ['shard/3'], sensitive: true };
+    await box.members.join('north', { key: 'secret key' }, terms);
+    await box.members.joinDetached('south', { key: 'secret key' }, terms);
+    const joined = await commands(box, { event: 'member:joined' });
+    const hashed = { sha256: expect.any(String) as string, salt: expect.any(String) as string };
+    expect(joined.map(({ detail }) => detail)).toEqual([
+      { metadata: expect.objectContaining(hashed) as object, data: ['shard/3'] },
+      { metadata: expect.objectContaining(hashed) as object, data: ['shard/3'] },
+    ]);
+    expect(JSON.stringify(joined)).not.toContain('secret');
+  });
 });
 
 describe('entries are found', () => {

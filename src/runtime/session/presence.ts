@@ -19,7 +19,7 @@ import type { ProcessIdentity } from '../../host/index.ts';
 import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
-import { Mailbox } from './mailbox.ts';
+import { followMailbox } from './mailbox.ts';
 import type { Witness } from '../write/witness.ts';
 import { anchorKey, ANCHORS, encode, type Letter, mailboxKey } from '../layout.ts';
 import type { RuntimeOptions } from '../runtime.ts';
@@ -65,7 +65,6 @@ export class Presence {
   readonly #nobody: WriterIdentity;
   #sender: WriterIdentity;
   #session: Session | undefined;
-  #mailbox: Mailbox | undefined;
   #starting: Promise<Session> | undefined;
   #following = false;
   /** The ids of earlier sessions of this process. */
@@ -97,17 +96,6 @@ export class Presence {
   /** Whether a lease is the session of this process, or was. */
   isOwn(lease: string): boolean {
     return this.#session?.id === lease || this.#former.has(lease);
-  }
-
-  /**
-   * Calls back when this process has read every letter that was sent to it until now, or at `until`; with false if it could not
-   * read all of those that were sent after `since`.
-   */
-  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void {
-    const mailbox = this.#mailbox;
-    if (mailbox === undefined) return done(true);
-    // After the end of the session nothing depends on it: the holds of the session ended with it.
-    persistently(this.#host, until, () => mailbox.hasReadAllSince(since)).then(done, () => done(true));
   }
 
   async ready(): Promise<Session> {
@@ -305,8 +293,7 @@ export class Presence {
     over: AbortController,
   ): Promise<Session> {
     const { store, clock, options, anchors, stopped, witness } = this.#host;
-    const mailbox = new Mailbox(this.#host, id, AbortSignal.any([stopped, over.signal]));
-    await mailbox.follow();
+    await followMailbox(this.#host, id, AbortSignal.any([stopped, over.signal]));
     const empty: Letter = { answers: [], losses: [] };
     const registering = new Operations().add(
       { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
@@ -334,7 +321,6 @@ export class Presence {
     };
     const session = new Session(store, clock, id, lease, sent, ended, this.#host.measures);
     this.#session = session;
-    this.#mailbox = mailbox;
     this.#sender = {
       id,
       anchor: anchorKey(id),

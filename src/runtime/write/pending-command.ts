@@ -50,14 +50,9 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   declare effective: boolean;
   /** An earlier attempt got no answer; `command.again` says so to the machine. */
   declare uncertain: boolean;
-  /** That attempt: the outcome if it landed, the record it was decided on, what this process had seen by then, and the error. */
+  /** That attempt: the outcome if it landed, the record it was decided on, and the error. */
   declare unanswered:
-    | {
-        readonly outcome: Outcome | undefined;
-        readonly mod: Revision;
-        readonly seen: Revision;
-        readonly error: unknown;
-      }
+    | { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown }
     | undefined;
   /** Identifies a command that must not run twice and leaves nothing else in the record: see `Snapshot.marks`. */
   declare mark: string | undefined;
@@ -65,6 +60,8 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   declare isDelegated: boolean;
   /** Must be decided on a state that was read after it was submitted. */
   declare looksFirst: boolean;
+  /** Must be decided on the whole queue. */
+  declare seesAll: boolean;
 
   constructor(command: Command, until: number) {
     this.command = command;
@@ -79,10 +76,11 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
     this.mark = undefined;
     this.isDelegated = false;
     this.looksFirst = false;
+    this.seesAll = false;
   }
 
-  doubted(error: unknown, mod: Revision, seen: Revision): void {
-    this.unanswered = { outcome: this.effective ? this.outcome : undefined, mod, seen, error };
+  doubted(error: unknown, mod: Revision): void {
+    this.unanswered = { outcome: this.effective ? this.outcome : undefined, mod, error };
     this.doubt();
   }
 
