@@ -325,8 +325,18 @@ export class Runtime implements WriterHost {
     });
   }
 
-  wasReleased(record: string, since: Revision, hold: Hold, until: number): Promise<boolean> {
-    return persistently(this, until, () => wasReleased(this, record, since, hold));
+  async wasReleased(
+    record: string,
+    { mod, seen }: { readonly mod: Revision; readonly seen: Revision },
+    hold: Hold,
+    until: number,
+  ): Promise<boolean> {
+    // A process that takes a hold away writes a letter to the process of its lease.
+    const isOurs = processOf(hold.lease) === this.sender.id;
+    if (isOurs && (await this.presence.hasReadAllSince(seen, until))) return !this.holdings.wasLost(hold);
+    if (this.holdings.holds.has(hold.id)) return false;
+    // A detached hold may be of the lease of another process, or of an earlier session: no letter of it comes here.
+    return persistently(this, until, () => wasReleased(this, record, mod, hold));
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {

@@ -90,7 +90,7 @@ const mutants: readonly Mutant[] = [
     name: 'a request sent again blindly after an unknown outcome is granted twice',
     shownBy: 42,
     file: 'runtime/write/resource-writer.ts',
-    right: '(error) => this.#recovery.failed(error, this.#again(batch)),',
+    right: '(error) => this.#recovery.failed(error, this.#again(batch, seen)),',
     wrong: '() => this.#attempt(batch),',
   },
   {
@@ -168,9 +168,9 @@ const mutants: readonly Mutant[] = [
     name: 'a release that got no answer is said to have landed although the hold was taken away before it',
     shownBy: 279,
     workload: 'names',
-    file: 'runtime/write/ended.ts',
-    right: "if (held === undefined) return events.some(({ type, token: of }) => type.endsWith(':released') && of === last);",
-    wrong: 'if (held === undefined) return events.length >= 0 && last > 0;',
+    file: 'runtime/session/mailbox.ts',
+    right: 'while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {',
+    wrong: 'while (last === -1) {',
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',

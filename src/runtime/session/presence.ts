@@ -19,7 +19,7 @@ import type { ProcessIdentity } from '../../host/index.ts';
 import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
-import { followMailbox } from './mailbox.ts';
+import { Mailbox } from './mailbox.ts';
 import type { Witness } from '../write/witness.ts';
 import { anchorKey, ANCHORS, encode, type Letter, mailboxKey } from '../layout.ts';
 import type { RuntimeOptions } from '../runtime.ts';
@@ -65,6 +65,7 @@ export class Presence {
   readonly #nobody: WriterIdentity;
   #sender: WriterIdentity;
   #session: Session | undefined;
+  #mailbox: Mailbox | undefined;
   #starting: Promise<Session> | undefined;
   #following = false;
   /** The ids of earlier sessions of this process. */
@@ -96,6 +97,16 @@ export class Presence {
   /** Whether a lease is the session of this process, or was. */
   isOwn(lease: string): boolean {
     return this.#session?.id === lease || this.#former.has(lease);
+  }
+
+  /**
+   * Waits until this process has read every letter that was sent to it until now, or for `until`. False if it could not read all
+   * of those that were sent after `since`.
+   */
+  async hasReadAllSince(since: Revision, until: number): Promise<boolean> {
+    const mailbox = this.#mailbox;
+    if (mailbox === undefined) return false;
+    return persistently(this.#host, until, () => mailbox.hasReadAllSince(since)).catch(() => false);
   }
 
   async ready(): Promise<Session> {
@@ -293,7 +304,8 @@ export class Presence {
     over: AbortController,
   ): Promise<Session> {
     const { store, clock, options, anchors, stopped, witness } = this.#host;
-    await followMailbox(this.#host, id, AbortSignal.any([stopped, over.signal]));
+    const mailbox = new Mailbox(this.#host, id, AbortSignal.any([stopped, over.signal]));
+    await mailbox.follow();
     const empty: Letter = { answers: [], losses: [] };
     const registering = new Operations().add(
       { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
@@ -321,6 +333,7 @@ export class Presence {
     };
     const session = new Session(store, clock, id, lease, sent, ended, this.#host.measures);
     this.#session = session;
+    this.#mailbox = mailbox;
     this.#sender = {
       id,
       anchor: anchorKey(id),

@@ -1,4 +1,4 @@
-/** How a hold ended, from the history of its record: for a release that got no answer and finds the hold gone. */
+/** How a hold ended, from the history of its record: for a release in doubt of which no letter can tell. */
 import type { Clock } from '../../clock.ts';
 import type { Hold } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -12,8 +12,8 @@ interface Host {
 }
 
 /**
- * Whether the hold, which the record had at the revision `since`, was released. False if another process took it away, or if
- * the store has forgotten how it ended. Letters would not do: those about a detached hold go to the process that acquired it.
+ * Whether the hold, which the record had at the revision `since` and has no longer, was released, and not taken away. Throws if the
+ * store has forgotten how it ended.
  */
 export async function wasReleased(
   { store, clock, stopped }: Host,
@@ -27,19 +27,20 @@ export async function wasReleased(
   try {
     for await (const { changes } of await store.watch({ key: record }, since, AbortSignal.any([stopped, over.signal]))) {
       for (const change of changes) {
-        if (change.kind !== 'put') return false;
+        if (change.kind !== 'put') throw unknown();
         const { events, record: after } = decode<RecordDocument<{ readonly holds: readonly Hold[] }>>(change.pair);
         const held = after.holds.find((hold) => hold.id === id);
         if (held === undefined) return events.some(({ type, token: of }) => type.endsWith(':released') && of === last);
         last = held.token;
       }
     }
-    return false;
-  } catch (error) {
-    if (Failure.is(error, 'compacted')) return false;
-    throw error;
+    throw unknown();
   } finally {
     alive?.cancel();
     over.abort();
   }
+}
+
+function unknown(): Failure {
+  return new Failure('compacted', 'the store has forgotten how the hold ended');
 }

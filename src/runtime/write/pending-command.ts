@@ -50,9 +50,14 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   declare effective: boolean;
   /** An earlier attempt got no answer; `command.again` says so to the machine. */
   declare uncertain: boolean;
-  /** That attempt: the outcome if it landed, the record it was decided on, and the error. */
+  /** That attempt: the outcome if it landed, the record it was decided on, what this process had seen by then, and the error. */
   declare unanswered:
-    | { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown }
+    | {
+        readonly outcome: Outcome | undefined;
+        readonly mod: Revision;
+        readonly seen: Revision;
+        readonly error: unknown;
+      }
     | undefined;
   /** Identifies a command that must not run twice and leaves nothing else in the record: see `Snapshot.marks`. */
   declare mark: string | undefined;
@@ -79,8 +84,8 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
     this.seesAll = false;
   }
 
-  doubted(error: unknown, mod: Revision): void {
-    this.unanswered = { outcome: this.effective ? this.outcome : undefined, mod, error };
+  doubted(error: unknown, mod: Revision, seen: Revision): void {
+    this.unanswered = { outcome: this.effective ? this.outcome : undefined, mod, seen, error };
     this.doubt();
   }
 

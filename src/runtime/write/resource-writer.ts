@@ -204,6 +204,7 @@ export class ResourceWriter<
     const committed = commit;
     const { asked } = this.#backlog;
     const { agedMs } = this.#cached;
+    const seen = host.revision;
     host.commit(
       witness.unlessSwitchedOn(committed.transaction),
       (result) => {
@@ -212,7 +213,7 @@ export class ResourceWriter<
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
-      (error) => this.#recovery.failed(error, this.#again(batch)),
+      (error) => this.#recovery.failed(error, this.#again(batch, seen)),
     );
   }
 
@@ -240,7 +241,7 @@ export class ResourceWriter<
     if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
       return this.#handOut(pending);
     // The first attempt got no answer, and the hold is gone: by that attempt, or because another process took it first.
-    this.#host.wasReleased(this.keys.record, unanswered.mod, unanswered.outcome.hold, until).then(
+    this.#host.wasReleased(this.keys.record, unanswered, unanswered.outcome.hold, until).then(
       (isReleased) => this.#handOut(pending, isReleased ? unanswered.outcome : outcome),
       () => pending.failed(unanswered.error),
     );
@@ -363,13 +364,13 @@ export class ResourceWriter<
   }
 
   /** How a batch continues after the store did not answer. */
-  #again(batch: PendingCommand<Command, Outcome>[]): Attempt {
+  #again(batch: PendingCommand<Command, Outcome>[], seen = this.#cached.snapshot.mod): Attempt {
     let rest = batch;
     return {
       doubted: (error) => {
         const { mod } = this.#cached.snapshot;
         this.#inDoubt = mod;
-        for (const pending of rest) pending.doubted(error, mod);
+        for (const pending of rest) pending.doubted(error, mod, seen);
       },
       fence: (done, failed) => this.#host.fence(done, failed),
       isWanted: (error) => {

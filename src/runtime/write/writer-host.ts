@@ -24,8 +24,16 @@ export interface WriterHost {
   knowsLease(lease: string): boolean;
   /** Once this calls back, no transaction that was sent before can take effect. */
   fence(done: () => void, failed: (error: unknown) => void): void;
-  /** Whether a hold that is gone was released: see `ended.ts`. Gives up on a store that cannot be reached at `until`. */
-  wasReleased(record: string, since: Revision, hold: Hold, until: number): Promise<boolean>;
+  /**
+   * Whether a hold that is gone was released, and not taken away. `since`: what this process had seen when it released the hold,
+   * and the record it released it from. Throws if nobody can know, or if the store cannot be reached until `until`.
+   */
+  wasReleased(
+    record: string,
+    since: { readonly mod: Revision; readonly seen: Revision },
+    hold: Hold,
+    until: number,
+  ): Promise<boolean>;
   answer(resource: string, answer: Answer<unknown>): void;
   lose(loss: Loss): void;
   /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */
