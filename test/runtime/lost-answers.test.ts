@@ -173,16 +173,25 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       },
     );
 
-    it('says that nobody knows if the store stays away: the release of a detached hold that is gone', async () => {
-      const { fleet, one, here, there } = await two();
-      const claim = await here.acquireDetached({ holder: 'agent:7' });
-      await there.acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
-      one.link.next('transaction', 'lost', changesRecord);
-      for (let time = 0; time < 40; time++) one.link.next('watch', 'refused');
-      const releasing = errorOf(here.release(claim));
-      for (let second = 0; second < 12; second++) await fleet.advance(1_000);
-      expect(await releasing).toMatchObject({ code: 'outcome-unknown' });
-    });
+    it.each(['does not answer', 'has forgotten it'])(
+      'is told as unknown if the store %s: how a detached hold of another process ended, which it released',
+      async (why) => {
+        const { fleet, here, there } = await two();
+        const claim = await here.acquireDetached({ holder: 'agent:7' });
+        const late = await fleet.start('late');
+        expect(await late.box.lock('db').renew(claim)).toMatchObject({ kind: 'refreshed' });
+        await there.acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
+        if (why === 'has forgotten it') await fleet.store.compact(await fleet.revision());
+        else for (let time = 0; time < 40; time++) late.link.next('watch', 'refused');
+        late.link.next('transaction', 'lost', changesRecord);
+        const releasing = late.box
+          .lock('db')
+          .release(claim)
+          .catch((error: unknown) => error);
+        for (let second = 0; second < 12; second++) await fleet.advance(1_000);
+        expect(await releasing).toMatchObject({ code: 'outcome-unknown' });
+      },
+    );
 
     it('takes no lease from under one who waits: an anchor that lands after it was asked for again', async () => {
       const { fleet, one, here, there } = await two();

@@ -3,8 +3,9 @@
 import type { Signalbox } from 'signalbox';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { WitnessedCommand } from '../../src/core/index.ts';
+import { encode, WITNESS_SETTING } from '../../src/runtime/layout.ts';
 import type { WitnessFilter } from '../../src/runtime/witness/filter.ts';
-import { openMemory } from '../../src/store/index.ts';
+import { always, openMemory } from '../../src/store/index.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 import { settled } from '../support/outcome.ts';
 import { opening } from './boxes.ts';
@@ -154,6 +155,8 @@ describe('what a holder calls sensitive', () => {
     const hold = await early.lock('main').acquire({ holder: 'ann' });
     const waiting = early.lock('main').acquire({ holder: 'bob', reason: 'secret reason', sensitive: true });
     await settled();
+    // As if another program had switched it on: signalbox does so only while nobody waits.
+    await store.transaction(always([{ do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) }]));
     const late = await opening(store);
     await late.lock('main').break({ holder: 'admin', reason: 'stuck' });
     await (await waiting).release();

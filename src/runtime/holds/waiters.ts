@@ -1,4 +1,5 @@
 /** The waiting requests of this process. Looks again for answers that may have been missed. */
+import type { Hold } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Coordinated } from '../write/machines.ts';
@@ -138,7 +139,7 @@ export class Waiters {
         const queue = new Set(state.waiting.map(({ id }) => id));
         for (const [id, waiter] of waiters) if (!queue.has(id)) waiter.askAgain();
         // One whose holder has the resource needs no turn, and may wait beyond the front that a settle knows.
-        const holders = new Set(state.record.holds.map(({ holder }) => holder));
+        const holders = new Set((state.record.holds as readonly Hold[]).map(({ holder }) => holder));
         writer.settle(
           false,
           waiters.some(([, { holder }]) => holders.has(holder)),

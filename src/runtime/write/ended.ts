@@ -25,7 +25,11 @@ export async function wasReleased(
   let last = token;
   const alive = clock.keepAlive?.();
   try {
-    for await (const { changes } of await store.watch({ key: record }, since, AbortSignal.any([stopped, over.signal]))) {
+    for await (const { changes } of await store.watch(
+      { key: record },
+      since,
+      AbortSignal.any([stopped, over.signal]),
+    )) {
       for (const change of changes) {
         if (change.kind !== 'put') throw unknown();
         const { events, record: after } = decode<RecordDocument<{ readonly holds: readonly Hold[] }>>(change.pair);
