@@ -154,7 +154,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     );
 
     it.each(['the process that acquired it', 'another process, without a session'])(
-      'is not told as done if the hold was taken away before: the release of a detached hold by %s',
+      'does not count as done if another process took the hold before: the release of a detached hold by %s',
       async (who) => {
         const { fleet, one, here, there } = await two();
         const claim = await here.acquireDetached({ holder: 'agent:7' });
@@ -174,7 +174,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     );
 
     it.each(['does not answer', 'has forgotten it'])(
-      'is told as unknown if the store %s: how a detached hold of another process ended, which it released',
+      'fails as unknown if the store %s: the release of a detached hold of another process that is gone',
       async (why) => {
         const { fleet, here, there } = await two();
         const claim = await here.acquireDetached({ holder: 'agent:7' });
