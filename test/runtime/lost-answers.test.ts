@@ -222,6 +222,37 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(await right).toEqual({ kind: 'released' });
     });
 
+    it('ends no later hold of the same holder: a release by the name of the holder alone', async () => {
+      const { fleet, one, here, there } = await two();
+      await here.acquireDetached({ holder: 'job' });
+      one.link.next('transaction', 'severed', changesRecord);
+      const releasing = here.release({ holder: 'job' });
+      await settled();
+      const later = await there.acquireDetached({ holder: 'job' });
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      expect(await releasing).toEqual({ kind: 'released' });
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', token: later.token }]);
+    });
+
+    it('is no release of a hold that another process renewed and then took away', async () => {
+      const { fleet, one, here, there } = await two();
+      const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      one.link.next('transaction', 'lost', (transaction) => {
+        if (!changesRecord(transaction)) return false;
+        one.link.cutOff('refusing');
+        return true;
+      });
+      const releasing = here.release(claim);
+      await settled();
+      // The hold moves to a lease of the other process, so no letter about it comes here.
+      expect(await there.extend(claim, 90_000)).toMatchObject({ kind: 'refreshed' });
+      await there.break({ holder: 'admin', reason: 'a test' });
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect((await releasing).kind).not.toBe('released');
+    });
+
     it('tells that nobody knows where the store cannot be read any more, not that it certainly was not done', async () => {
       const { fleet, one, here } = await two();
       one.link.next('transaction', 'unanswered', changesRecord);
