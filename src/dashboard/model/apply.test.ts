@@ -125,7 +125,10 @@ describe('what is read again', () => {
     const taken = applied(board(), [event('lock:acquired', 12, { token: 2 })]);
     expect([...taken.unread]).toEqual(['lock/main']);
     expect([...applied(taken, [event('lock:released', 13, { token: 2 })]).unread]).toEqual([]);
-    const waited = applied(taken, [event('lock:queued', 13, { holder: 'b' }), event('lock:released', 14, { token: 2 })]);
+    const waited = applied(taken, [
+      event('lock:queued', 13, { holder: 'b' }),
+      event('lock:released', 14, { token: 2 }),
+    ]);
     expect([...waited.unread]).toEqual(['lock/main']);
   });
 

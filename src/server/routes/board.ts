@@ -120,7 +120,10 @@ interface Look {
   readonly everything: Everything;
 }
 
-function allButHolds({ caller: { name, role, holders }, allowsCommands, store }: AnyCall, { since, everything }: Look): object {
+function allButHolds(
+  { caller: { name, role, holders }, allowsCommands, store }: AnyCall,
+  { since, everything }: Look,
+): object {
   const { survey, tasks, pipelines, crew, malformed, witness } = everything;
   return {
     since,
@@ -148,7 +151,8 @@ async function* boardLines(call: AnyCall, seen: Look): AsyncGenerator<string, vo
 }
 
 function* partsOf<T>(all: readonly T[]): Generator<readonly T[]> {
-  for (let first = 0; first < all.length; first += RESOURCES_PER_LINE) yield all.slice(first, first + RESOURCES_PER_LINE);
+  for (let first = 0; first < all.length; first += RESOURCES_PER_LINE)
+    yield all.slice(first, first + RESOURCES_PER_LINE);
 }
 
 /** Reading everything is expensive, so pages that ask meanwhile share one answer, which names its revision. */
