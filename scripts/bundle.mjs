@@ -109,11 +109,13 @@ async function bundleMain() {
 }
 
 /** What loads the common code and the command line, and names what it keeps of them by a hash. */
-async function bundleStart(/** @type {{ readonly file: string, readonly edits: unknown }} */ { file, edits }) {
+async function bundleStart(
+  /** @type {{ readonly file: string, readonly length: number, readonly edits: unknown }} */ { file, length, edits },
+) {
   const texts = [join('bin', 'main.cjs'), file].map((name) => readFileSync(join(dist, name), 'utf8'));
   const define = {
     BUILD: JSON.stringify(hashOf(...texts, JSON.stringify(edits))),
-    COMMON: JSON.stringify({ file: `../${file}`, edits }),
+    COMMON: JSON.stringify({ file: `../${file}`, length, edits }),
     RARELY_USED: JSON.stringify(RARELY_USED),
   };
   await bundle('signalbox', { input: join(src, 'cli', 'start.ts'), transform: { define } });
@@ -164,10 +166,8 @@ async function bundleLibrary() {
   const [chunk, facade] = ['common', ENTRY].map((wanted) => chunks.find(({ name }) => name === wanted));
   if (chunk === undefined || facade === undefined) throw new Error('the common code is not in a chunk of its own');
   rmSync(join(dist, facade.fileName));
-  return {
-    file: chunk.fileName,
-    edits: editsOf(readFileSync(join(dist, chunk.fileName), 'latin1'), chunk, facade, chunks),
-  };
+  const text = readFileSync(join(dist, chunk.fileName), 'latin1');
+  return { file: chunk.fileName, length: text.length, edits: editsOf(common, text, chunk, facade, chunks) };
 }
 
 /**

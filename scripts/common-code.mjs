@@ -121,11 +121,19 @@ function namesOf(/** @type {Common} */ { modules }) {
  * What has to change in `text`, which is the chunk of the common code, for it to be the body of a function that answers what
  * `main.cjs` uses. `facade` is the chunk of `entryOf`. Lines stay where they are, for stack traces.
  *
- * @param {string} text @param {Chunk} chunk @param {Chunk} facade @param {readonly Chunk[]} chunks @returns {readonly Edit[]}
+ * @param {Common} common @param {string} text @param {Chunk} chunk @param {Chunk} facade @param {readonly Chunk[]} chunks
+ * @returns {readonly Edit[]}
  */
-export function editsOf(text, chunk, facade, chunks) {
+export function editsOf({ later }, text, chunk, facade, chunks) {
   const edits = /** @type {Edit[]} */ ([]);
   const given = namesGiven(facade);
+  const offered = new Set([...later].map(moduleName));
+  const loaded = (/** @type {string} */ module) => {
+    if (!offered.has(module)) throw new Error(`the common code imports ${module}, which main.cjs does not offer`);
+    return `$import(${JSON.stringify(module)})`;
+  };
+  const program = parseAst(text);
+  const changing = changingIn(program);
   const edit = (/** @type {any} */ { start, end }, /** @type {string} */ instead) => {
     const lines = text.slice(start, end).split('\n').length;
     edits.push([start, end, `${instead}${'\n'.repeat(lines - 1)}`]);
@@ -136,16 +144,16 @@ export function editsOf(text, chunk, facade, chunks) {
       case 'ImportDeclaration':
         return edit(node, importOf(node));
       case 'ExportNamedDeclaration':
-        return edit(node, answerOf(node, given));
+        return edit(node, answerOf(node, given, changing));
       case 'ImportExpression':
-        return edit(node, `$import(${JSON.stringify(moduleOf(node.source, chunk, chunks))})`);
+        return edit(node, loaded(moduleOf(node.source, chunk, chunks)));
       case 'MetaProperty':
         return node.meta.name === 'import' && edit(node, '$meta');
       default:
         for (const value of Object.values(node)) visit(value);
     }
   };
-  visit(parseAst(text));
+  visit(program);
   if (/\$(?:import|meta|require|names)\b/.test(text)) throw new Error('the common code uses a name of its own script');
   return edits.sort(([one], [other]) => one - other);
 }
@@ -177,11 +185,42 @@ function importOf(/** @type {any} */ { source: { value: from }, specifiers }) {
   return `const ${parts.join(',')};`;
 }
 
-function answerOf(/** @type {any} */ { specifiers }, /** @type {ReadonlyMap<string, readonly string[]>} */ given) {
+/** What may have another value later is looked up each time. */
+function answerOf(
+  /** @type {any} */ { specifiers },
+  /** @type {ReadonlyMap<string, readonly string[]>} */ given,
+  /** @type {ReadonlySet<string>} */ changing,
+) {
   const properties = specifiers.flatMap((/** @type {any} */ { local, exported }) =>
-    (given.get(exported.name) ?? []).map((name) => `${name}:${local.name}`),
+    (given.get(exported.name) ?? []).map((name) =>
+      changing.has(local.name) ? `get ${name}(){return ${local.name}}` : `${name}:${local.name}`,
+    ),
   );
   return `return{${properties.join(',')}};`;
+}
+
+/** The variables of the chunk itself that are assigned to; a few more, because a function may have its own of the same name. */
+function changingIn(/** @type {any} */ program) {
+  const assigned = /** @type {string[]} */ ([]);
+  const visit = (/** @type {any} */ node) => {
+    if (typeof node !== 'object' || node === null) return;
+    if (node.type === 'UpdateExpression') assigned.push(...namesIn(node.argument));
+    if (['AssignmentExpression', 'ForInStatement', 'ForOfStatement'].includes(node.type))
+      assigned.push(...namesIn(node.left));
+    for (const value of Object.values(node)) visit(value);
+  };
+  visit(program);
+  const variables = program.body
+    .filter((/** @type {any} */ { type, kind }) => type === 'VariableDeclaration' && kind !== 'const')
+    .flatMap((/** @type {any} */ { declarations }) => declarations.map((/** @type {any} */ { id }) => id))
+    .flatMap(namesIn);
+  return new Set(assigned.filter((name) => variables.includes(name)));
+}
+
+/** @returns {readonly string[]} */
+function namesIn(/** @type {any} */ pattern) {
+  if (typeof pattern !== 'object' || pattern === null) return [];
+  return pattern.type === 'Identifier' ? [pattern.name] : Object.values(pattern).flatMap(namesIn);
 }
 
 /** The module that the chunk of an `import()` is there for. */

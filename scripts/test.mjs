@@ -2,6 +2,7 @@
 // npm test: everything that must hold before a change is shared. USAGE says what else there is.
 
 import { spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { checksOf } from './check.mjs';
 import {
@@ -51,6 +52,9 @@ const SLOW = [
   'runtime/slices.test.ts',
 ];
 
+/** What looks at the built package: to build it takes longer than to run them. */
+const OF_THE_PACKAGE = ['telemetry/log.test.ts', 'house/declarations.test.ts', 'client/for-browsers.test.ts'];
+
 /** Likewise, but a change of what they are about, which is in these folders, is not tested without them. */
 const SLOW_UNLESS_CHANGED = {
   github: 'github',
@@ -62,6 +66,7 @@ const SLOW_UNLESS_CHANGED = {
   mcp: 'mcp',
   server: 'server',
   witness: 'witness',
+  '../src/document': 'document',
 };
 
 /** What is to hold on both drivers of SQLite. */
@@ -177,20 +182,23 @@ async function testChanged(/** @type {string} */ since, /** @type {readonly stri
   }
   const isUntouched = (/** @type {string} */ folder) => !files.some((file) => file.includes(`${folder}/`));
   const untouched = Object.entries(SLOW_UNLESS_CHANGED).filter(([, folder]) => isUntouched(folder));
-  const slow = [...SLOW, ...untouched.map(([tests]) => tests)]
+  const slow = [...SLOW, ...OF_THE_PACKAGE, ...untouched.map(([tests]) => tests)]
+    .map((tests) => join('test', tests))
     // A test that was itself changed is what its author wants to see.
-    .filter((tests) => !files.includes(`test/${tests}`));
-  const left = slow.flatMap((tests) => ['--exclude', tests.endsWith('.ts') ? `test/${tests}` : `test/${tests}/**`]);
+    .filter((tests) => !files.includes(tests));
+  const left = slow.flatMap((tests) => ['--exclude', tests.endsWith('.ts') ? tests : `${tests}/**`]);
   console.log(
-    `Left to npm test: ${slow.map((tests) => `test/${tests}`).join(', ')}; what needs etcd; the simulation; ` +
-      'and six of seven runs of each law.',
+    `Left to npm test: ${slow.join(', ')}; what needs etcd; the simulation; and six of seven runs of each law.`,
   );
   process.env['WITHOUT_SERVERS'] = 'true';
+  if (OF_THE_PACKAGE.every((tests) => slow.includes(join('test', tests)))) process.env['WITHOUT_BUILD'] = 'true';
+  // These tests compute more than they wait, and each worker loads the whole source.
+  const workers = `--maxWorkers=${availableParallelism()}`;
   return runTasks([
     ...checksOf(files),
     {
       name: 'tests',
-      command: [tool('vitest'), 'run', '--changed', since, '--passWithNoTests', ...left, ...vitestArgs],
+      command: [tool('vitest'), 'run', '--changed', since, '--passWithNoTests', workers, ...left, ...vitestArgs],
       isLive: true,
     },
   ]);

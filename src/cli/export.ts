@@ -12,7 +12,8 @@ Examples:
 
 Writes locks.json, semaphores.json, tasks.json, pipelines.json and keys.json (of the bus), each whole or
 not at all. Waiters are not in them: a waiter is a process, and asks again. A task that a worker has is
-written as pending. The keys of an etcd are left out: they belong to other programs too.`;
+written as pending. What cannot be read, such as a task with an unknown status, is skipped and named on
+stderr (in JSON: malformed). The keys of an etcd are left out: they belong to other programs too.`;
 
 export function define(command: Command): void {
   command

@@ -18,6 +18,8 @@ export function changesBetween(before: readonly string[], after: readonly string
 }
 
 export class FullScreen {
+  /** Whether one has the terminal now. */
+  static isShown = false;
   readonly #redraw: () => void;
   readonly #onKeys: ((text: string) => void) | undefined;
   #drawn: readonly string[] = [];
@@ -91,7 +93,7 @@ export class FullScreen {
 
   #enter(): void {
     if (this.#isEntered) return;
-    this.#isEntered = true;
+    this.#isEntered = FullScreen.isShown = true;
     if (this.#onKeys !== undefined) process.stdin.setRawMode(true);
     this.#write(ENTER);
     this.#drawn = [];
@@ -99,7 +101,7 @@ export class FullScreen {
 
   #leave(): void {
     if (!this.#isEntered) return;
-    this.#isEntered = false;
+    this.#isEntered = FullScreen.isShown = false;
     this.#write(LEAVE);
     if (this.#onKeys === undefined) return;
     try {

@@ -25,6 +25,7 @@ import {
   rmSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
@@ -33,10 +34,14 @@ import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 
 // The build puts these here (scripts/common-code.mjs).
-/** The hash of both scripts. V8 itself would only compare lengths. */
+/** The hash of both scripts, as they were built. V8 itself would only compare lengths. */
 declare const BUILD: string;
-/** The chunk, and what has to change in its text for it to be a script. */
-declare const COMMON: { readonly file: string; readonly edits: readonly (readonly [number, number, string])[] };
+/** The chunk, its length, and what has to change in its text for it to be a script. */
+declare const COMMON: {
+  readonly file: string;
+  readonly length: number;
+  readonly edits: readonly (readonly [number, number, string])[];
+};
 /** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
 declare const RARELY_USED: readonly string[];
 
@@ -58,20 +63,24 @@ const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const MOST_LINKS = 8;
 const LENGTH_BYTES = 4;
+const STDERR = 2;
+/** As `EXIT.internal` has it, which is in a file that may be missing. */
+const INTERNAL = 70;
 /** On Windows a user's profile belongs to that user by other rules. */
 const HAS_MODES = process.platform !== 'win32';
 
 const main = join(import.meta.dirname, 'main.cjs');
-const { file, edits } = COMMON;
+const { file, length, edits } = COMMON;
 const chunk = join(import.meta.dirname, file);
 const requireNow = createRequire(main);
 const rarelyUsed = new Set(RARELY_USED);
 
+const texts = [readText(chunk), readText(main)] as const;
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const { codes = [], additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
 const scripts = [
-  scriptOf(chunk, '$require, $names, $import, $meta', `"use strict";${edited(readText(chunk))}`, codes[0]),
-  scriptOf(main, 'exports, require, module, __filename', readText(main), codes[1]),
+  scriptOf(chunk, '$require, $names, $import, $meta', `"use strict";${edited(texts[0].text)}`, codes[0]),
+  scriptOf(main, 'exports, require, module, __filename', texts[1].text, codes[1]),
 ] as const;
 const isNew = scripts.some(({ cachedDataRejected }) => cachedDataRejected !== false);
 if (kept !== undefined && (isNew || additions < ADDITIONS)) {
@@ -82,27 +91,54 @@ if (kept !== undefined && (isNew || additions < ADDITIONS)) {
   });
 }
 
-/** What the chunk imports when it needs it is in `main.cjs`, which says how. */
+/** What the chunk imports when it needs it is in `main.cjs`, which says how. The build checks that it says so of each. */
 let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
-const common = run(scripts[0], requireLater, namesOf, (module: string) => loaders[module]?.(), {
-  url: pathToFileURL(chunk).href,
-});
+const load = (module: string): Promise<unknown> => (loaders[module] as () => Promise<unknown>)();
+const common = run(scripts[0], requireLater, namesOf, load, { url: pathToFileURL(chunk).href });
 Object.assign(common as object, { $offer: (offered: typeof loaders) => void (loaders = offered) });
 const module = { exports: {} };
 run(scripts[1], module.exports, requireLater, module, main);
 
-/** The files are plain ASCII, which V8 stores in half the space as latin1. */
-function readText(file: string): string {
-  return readFileSync(file, 'latin1');
+/**
+ * The files are plain ASCII, which V8 stores in half the space as latin1. `stamp` differs if the file was changed after it was
+ * installed.
+ */
+function readText(path: string): { readonly text: string; readonly stamp: string } {
+  try {
+    const descriptor = openSync(path, 'r');
+    try {
+      const { size, mtimeMs } = fstatSync(descriptor);
+      const stamp = `${size.toString(36)}.${Math.trunc(mtimeMs).toString(36)}`;
+      return { text: readFileSync(descriptor, 'latin1'), stamp };
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    return refuse(`a file of signalbox cannot be read: ${(error as Error).message}`);
+  }
 }
 
+/** In a text that is not the one that was built, the edits would make other code than the library has. */
 function edited(text: string): string {
+  const isBuilt = edits.every(([from, , instead]) =>
+    text.startsWith(instead.startsWith('return') ? 'export' : 'import', from),
+  );
+  if (text.length !== length || !isBuilt) {
+    const instead = text.length === length ? '' : `: it has ${text.length} bytes instead of ${length}`;
+    const why = 'a tool may have patched it, or converted the ends of its lines';
+    refuse(`${chunk} was changed after it was built${instead}\n  ${why}`);
+  }
   let [result, at] = ['', 0];
   for (const [from, to, instead] of edits) {
     result += text.slice(at, from) + instead;
     at = to;
   }
   return result + text.slice(at);
+}
+
+function refuse(why: string): never {
+  writeSync(STDERR, `signalbox: ${why}\n  install it again, for example with: npm install signalbox\n`);
+  process.exit(INTERNAL);
 }
 
 function scriptOf(filename: string, parameters: string, text: string, cachedData: Buffer | undefined): Script {
@@ -128,12 +164,16 @@ function namesOf(name: string): unknown {
   if (!rarelyUsed.has(name)) return requireNow(name);
   const real = (property: PropertyKey): NewableFunction =>
     (requireNow(name) as Record<PropertyKey, NewableFunction>)[property] as NewableFunction;
-  const later = (property: PropertyKey): unknown =>
-    new Proxy(function () {}, {
+  const later = (property: PropertyKey): unknown => {
+    const proxy: () => void = new Proxy(function () {}, {
       apply: (_, self, args) => Reflect.apply(real(property), self, args) as unknown,
-      construct: (_, args) => Reflect.construct(real(property), args) as object,
+      // `made` is another class if that class extends this one.
+      construct: (_, args, made) =>
+        Reflect.construct(real(property), args, (made as unknown) === proxy ? real(property) : made) as object,
       get: (_, member) => Reflect.get(real(property), member) as unknown,
     });
+    return proxy;
+  };
   return new Proxy({}, { get: (_, property) => later(property) });
 }
 
@@ -146,7 +186,8 @@ function keptFile(command = 'other'): string | undefined {
     // Not even a sticky directory: another user could put a link to one of our files there. And in root's we cannot write.
     const { uid, mode } = statSync(directory);
     if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
-    return join(directory, `${command}-${BUILD}-${process.version}-${process.arch}.v8`);
+    const stamps = texts.map(({ stamp }) => stamp).join('-');
+    return join(directory, `${command}-${BUILD}-${stamps}-${process.version}-${process.arch}.v8`);
   } catch {
     return undefined;
   }

@@ -2,7 +2,7 @@
 import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
-import { instant, sinceMs } from './clock.ts';
+import { instant, sinceMs, type Timer } from './clock.ts';
 import type { Requests } from './requests.ts';
 
 /** Which events, and from where on. */
@@ -19,6 +19,8 @@ export interface RemoteEventOptions {
 
 /** The server sends at least a comment every few seconds. */
 const SILENT_MS = 45_000;
+/** An interruption that is over sooner is not worth a word. */
+const UNTOLD_MS = 1_000;
 
 /** The events of the store, in order. The event `resync` says that some were missed: read the state. */
 export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIterable<EventOf<Pattern>> {
@@ -72,37 +74,58 @@ export async function* streamed(
   const { clock, retryMs } = requests;
   const begun = instant(clock);
   let hasOpened = false;
-  for (let failures = 0; !over.aborted;) {
-    const cut = new AbortController();
-    let trouble: unknown = new Failure('unavailable', 'the stream of events ended before it began');
-    try {
-      const response = await requests.stream(path, headers(), AbortSignal.any([over, cut.signal]));
-      for await (const message of messagesOf(response, watched(requests, cut))) {
-        failures = 0;
-        hasOpened = true;
-        yield message;
+  let isTold = false;
+  let untold: Timer | undefined;
+  let trouble: unknown;
+  const heardAgain = (): void => {
+    untold?.cancel();
+    untold = undefined;
+    if (isTold) requests.tellAway();
+    isTold = false;
+  };
+  const lost = (): void => {
+    isTold = true;
+    requests.tellAway(trouble);
+  };
+  try {
+    for (let failures = 0; !over.aborted;) {
+      const cut = new AbortController();
+      try {
+        const heard = watched(requests, cut);
+        const response = await requests.stream(path, headers(), AbortSignal.any([over, cut.signal]));
+        for await (const message of messagesOf(response, heard)) {
+          failures = 0;
+          hasOpened = true;
+          heardAgain();
+          yield message;
+        }
+        trouble = new Failure('unavailable', 'the server ended the stream');
+      } catch (error) {
+        if (over.aborted) return;
+        if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
+        trouble = error;
+      } finally {
+        cut.abort();
       }
-    } catch (error) {
-      if (over.aborted) return;
-      if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
-      trouble = error;
-    } finally {
-      cut.abort();
+      requests.nextServer();
+      const pauseMs = backoffMs(failures++);
+      if (!hasOpened && sinceMs(clock, begun) + pauseMs > retryMs) throw trouble;
+      if (hasOpened) untold ??= clock.timer(UNTOLD_MS, lost);
+      await requests.pause(pauseMs, over);
     }
-    requests.nextServer();
-    const pauseMs = backoffMs(failures++);
-    if (!hasOpened && sinceMs(clock, begun) + pauseMs > retryMs) throw trouble;
-    await requests.pause(pauseMs, over);
+  } finally {
+    untold?.cancel();
   }
 }
 
 /** Ends a silent connection: otherwise the reader would wait for ever on one that died without closing. */
 function watched({ clock }: Requests, cut: AbortController): () => void {
-  let timer = clock.timer(SILENT_MS, () => cut.abort());
+  const silent = (): void => cut.abort(new Error('it is silent'));
+  let timer = clock.timer(SILENT_MS, silent);
   cut.signal.addEventListener('abort', () => timer.cancel());
   return () => {
     timer.cancel();
-    timer = clock.timer(SILENT_MS, () => cut.abort());
+    timer = clock.timer(SILENT_MS, silent);
   };
 }
 

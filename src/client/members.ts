@@ -56,8 +56,8 @@ export class RemoteMembers {
   async join(id: string, metadata?: Json, options: RemoteJoinOptions = {}): Promise<RemoteJoinOutcome> {
     const { requests, ttlMs } = this.#connected;
     const since = instant(requests.clock);
-    const { assets, exclusive, weight } = options;
-    const body = { id, metadata, assets, exclusive, weight, ttlMs: options.ttlMs ?? ttlMs };
+    const { assets, exclusive, weight, sensitive } = options;
+    const body = { id, metadata, assets, exclusive, weight, sensitive, ttlMs: options.ttlMs ?? ttlMs };
     try {
       const joined = await requests.ask<Joined>({ method: 'POST', path: '/v1/members', body, isKeyed: true });
       const left = (): void => void this.#joined.delete(membership);

@@ -27,6 +27,11 @@ export interface ConnectOptions {
   readonly ttlMs?: number;
   /** How long to repeat a request that got no answer; 30 s if not given. */
   readonly retryMs?: number;
+  /**
+   * Called with the reason when a stream of events, of members or of the record has lost its server for more than a second, and
+   * with undefined when it has one again. In between, the client goes on trying.
+   */
+  readonly onAway?: (trouble: Failure | undefined) => void;
   /** Replaces the `fetch` of this runtime. */
   readonly fetch?: typeof fetch;
   /** The clock, for tests. */
@@ -120,6 +125,12 @@ export class Requests {
     );
     if (response.ok) return response;
     throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
+  }
+
+  /** Tells the program why a stream has lost its server; without a reason, that it has one again. */
+  tellAway(trouble?: unknown): void {
+    const failure = trouble === undefined || Failure.is(trouble) ? trouble : this.#lost({ method: 'GET' }, trouble);
+    this.#options.onAway?.(failure);
   }
 
   /** Moves on to the next server, which is as good because all serve the same store. */

@@ -3,7 +3,7 @@ import type { Checkpoint, InclusionProof, Verification, WitnessEntry } from '../
 import { Failure } from '../failure.ts';
 import type { WitnessWarnings } from '../core/troubles.ts';
 import type { WitnessFilter } from '../runtime/witness/filter.ts';
-import type { OwnEntry } from '../runtime/witness/log.ts';
+import type { OwnEntry, WatchOptions } from '../runtime/witness/log.ts';
 import { RemoteEvents } from './events.ts';
 import type { Requests } from './requests.ts';
 
@@ -51,21 +51,25 @@ export class RemoteWitness {
 
   /**
    * Follows the matching entries; with `last`, it begins with that many existing ones, without a gap. Reconnects after a lost
-   * connection, to any server, and neither misses nor repeats an entry. Throws if no server answers at first. Ends when `signal`
-   * aborts.
+   * connection, to any server, and neither misses nor repeats an entry. If entries were trimmed before this reader had them, it
+   * calls `onTrimmed`, or throws `compacted` without one. Throws if no server answers at first. Ends when `signal` aborts.
    */
   async *watch(
     filter: WitnessFilter = {},
-    options: { readonly signal?: AbortSignal; readonly last?: number } = {},
+    options: Omit<WatchOptions, 'keepAlive'> = {},
   ): AsyncGenerator<WitnessEntry, void> {
-    const { last, signal } = options;
+    const { last, signal, onTrimmed } = options;
     const asked = { ...filter, ...(last !== undefined && { last }) };
     const query = new URLSearchParams(
       Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]),
     );
     const path = `/v1/witness/watch?${query.toString()}`;
     const sent: AsyncIterable<unknown> = new RemoteEvents(this.#requests, path, { ...(signal && { signal }) });
-    for await (const entry of sent) yield entry as WitnessEntry;
+    for await (const told of sent as AsyncIterable<WitnessEntry | { readonly type: 'resync'; readonly why: string }>) {
+      if (!('type' in told)) yield told;
+      else if (onTrimmed === undefined) throw new Failure('compacted', told.why);
+      else onTrimmed();
+    }
   }
 
   /** Has the server read the whole record; `finding` names the first problem, if there is one. */

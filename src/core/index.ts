@@ -337,6 +337,7 @@ export {
   type Terms,
   termsOf,
   unpublished,
+  unreadableIn,
   withTerms,
 } from './task/index.ts';
 export {

@@ -13,6 +13,8 @@ import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation-mail.ts';
+import { wasReleased } from './write/ended.ts';
+import { persistently } from './write/write-once.ts';
 import { Holdings } from './holds/holdings.ts';
 import { Measures } from './observe/measures.ts';
 import { processOf } from './layout.ts';
@@ -185,8 +187,10 @@ export class Runtime implements WriterHost {
   }
 
   /** A grant to a holder that also waits for another resource can close a deadlock. */
-  grantedTo(holder: string): void {
-    if (this.waiters.isWaiting(holder)) this.waitChanged();
+  grantedTo(holder: string, resource: string): void {
+    if (!this.waiters.isWaiting(holder)) return;
+    this.waitChanged();
+    this.waiters.granted(holder, resource);
   }
 
   waitChanged(): void {
@@ -321,8 +325,18 @@ export class Runtime implements WriterHost {
     });
   }
 
-  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void {
-    this.presence.afterLetters(since, until, done);
+  async wasReleased(
+    record: string,
+    { mod, seen }: { readonly mod: Revision; readonly seen: Revision },
+    hold: Hold,
+    until: number,
+  ): Promise<boolean> {
+    // A process that takes a hold away writes a letter to the process of its lease.
+    const isOurs = processOf(hold.lease) === this.sender.id;
+    if (isOurs && (await this.presence.hasReadAllSince(seen, until))) return !this.holdings.wasLost(hold);
+    if (this.holdings.holds.has(hold.id)) return false;
+    // A detached hold may be of the lease of another process, or of an earlier session: no letter of it comes here.
+    return persistently(this, until, () => wasReleased(this, record, mod, hold));
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {

@@ -6,6 +6,8 @@ const encoder = new TextEncoder();
 /** What is sent, and, where a reader can go on, the place from which one who has it does. */
 export interface SentEntry {
   readonly id?: string;
+  /** What it is called, if not as all items are. */
+  readonly event?: string;
   readonly data: unknown;
 }
 
@@ -36,7 +38,7 @@ export function entryStream(
       async pull(controller) {
         try {
           const { done, value } = await items.next();
-          if (done !== true) return controller.enqueue(message(value.id, event, value.data));
+          if (done !== true) return controller.enqueue(message(value.id, value.event ?? event, value.data));
           over();
           controller.close();
         } catch (error) {

@@ -1,7 +1,7 @@
 // Waits of the command line through a server that goes away, and comes back or does not.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { open, type Signalbox } from 'signalbox';
+import { type Failure, open, type Signalbox } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
 import { remoteGuards } from '../../src/cli/remote/guards.ts';
@@ -50,6 +50,39 @@ describe('a server that is away from the start', () => {
       for await (const event of client.events()) expect(event).toBeUndefined();
     })();
     await expect(settledIn(clock, reading)).rejects.toMatchObject(away);
+  });
+});
+
+describe('a stream that loses its server', () => {
+  it('says so once, and once that it is back, but nothing of an interruption that nobody notices', async () => {
+    const told: (string | undefined)[] = [];
+    const onAway = (trouble?: Failure): void => void told.push(trouble?.message);
+    const looks = (): number => wire.sent.filter(({ path }) => path === '/v1/events').length;
+    const over = new AbortController();
+    await client.close();
+    client = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, onAway });
+    let opened = 0;
+    const reading = (async () => {
+      const events = client.events('*', { signal: over.signal, onOpen: () => void (opened += 1) });
+      for await (const event of events) expect(event).toBeUndefined();
+    })();
+    await expect.poll(() => opened).toBe(1);
+    wire.cut.abort(new TypeError('terminated'));
+    wire.cut = new AbortController();
+    while (opened < 2) await clock.advance(20);
+    await clock.advance(5_000);
+    expect(told).toEqual([]);
+    wire.isCut = true;
+    wire.cut.abort(new TypeError('terminated'));
+    wire.cut = new AbortController();
+    const before = looks();
+    while (looks() < before + 5) await clock.advance(500);
+    expect(told).toEqual([`${URL_OF_TESTS} cannot be reached: fetch failed`]);
+    wire.isCut = false;
+    while (opened < 3) await clock.advance(500);
+    expect(told).toEqual([expect.any(String), undefined]);
+    over.abort();
+    await reading;
   });
 });
 

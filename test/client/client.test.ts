@@ -1,13 +1,9 @@
 // Programs that know nothing of the store but a URL and a token.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Member, open, type ViewChange } from 'signalbox';
 import { connect, Failure, HoldLost, NotAcquired, type RemoteSignalbox, ServerRefusal } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
-import { root } from '../house/sources.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
 
@@ -410,13 +406,5 @@ describe('what a client reads', () => {
     const none = connect(down, { token: LOCAL, fetch: through, clock, retryMs: 1_000 });
     await expect(inTime(none.survey())).rejects.toMatchObject({ code: 'unavailable' });
     await expect(inTime(none.lock('x').acquire())).rejects.toMatchObject({ code: 'outcome-unknown' });
-  });
-});
-
-describe('the file that browsers import', () => {
-  it('imports nothing, names nothing of Node, and is small', () => {
-    const code = readFileSync(join(root, 'dist/client/index.js'), 'utf8');
-    expect(code).not.toMatch(/\bimport\b|\brequire\(|node:|\bprocess\.|\bBuffer\b/);
-    expect(gzipSync(code).length).toBeLessThan(14_000);
   });
 });

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inResident, Scratch, signalbox } from '../support/cli.ts';
-import { isForResident } from '../support/residents.ts';
+import { isForResident, killIdle } from '../support/residents.ts';
 
 describe('a command that shares its process with those before it', () => {
   let scratch: Scratch;
@@ -36,6 +36,13 @@ describe('a command that shares its process with those before it', () => {
       code: 64,
       stderr: expect.stringContaining('locks.json') as unknown,
     });
+  });
+
+  it('is run by another process if that one was ended in the meantime', async () => {
+    const options = { env: { SIGNALBOX_URL: scratch.store }, cwd: scratch.dir };
+    const before = await inResident(['--version'], options);
+    killIdle();
+    expect(await inResident(['--version'], options)).toEqual(before);
   });
 
   it('is none that starts others, serves or is told something on its input', () => {

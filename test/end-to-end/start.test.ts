@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, ENTRY, type Ended, Place } from '../support/run-processes.ts';
@@ -69,6 +69,56 @@ describe('the code that is kept for the next start', () => {
     expect((await start({ XDG_CACHE_HOME: '/proc/nowhere' })).code).toBe(0);
     expect((await start({ XDG_CACHE_HOME: 'relative' })).code).toBe(0);
     expect(readdirSync(place.directory)).not.toContain('relative');
+  });
+});
+
+describe('a package that was changed after it was installed', () => {
+  const path = (...names: readonly string[]): string => join(place.directory, 'package', ...names);
+  const help = (): Promise<Ended> =>
+    place.start(process.execPath, [path('bin', 'signalbox.cjs'), 'who', '--help'], {
+      stdin: '',
+      env: { XDG_CACHE_HOME: place.path('cache') },
+    }).ended;
+  const change = (file: string, how: (text: string) => string): void => {
+    writeFileSync(file, how(readFileSync(file, 'latin1')), 'latin1');
+    // However fast the test is.
+    utimesSync(file, 1, 1);
+  };
+  let chunk: string;
+
+  beforeEach(() => {
+    const dist = join(dirname(ENTRY), '..');
+    const [name = ''] = readdirSync(join(dist, 'chunks')).filter((one) => /^common-.*\.js$/.test(one));
+    chunk = path('chunks', name);
+    for (const part of ['bin', join('chunks', name)]) cpSync(join(dist, part), path(part), { recursive: true });
+    mkdirSync(place.path('cache'));
+  });
+
+  it.each([
+    ['converted line ends', (text: string) => text.replaceAll('\n', '\r\n')],
+    ['a patch', (text: string) => `${text}\n// patched\n`],
+    ['a patch that left its length as it was', (text: string) => `;${text.slice(0, -1)}`],
+  ])('is refused with %s in the library, and says what to do', async (_, how) => {
+    change(chunk, how);
+    const { code, stdout, stderr } = await help();
+    expect({ code, stdout }).toEqual({ code: 70, stdout: '' });
+    expect(stderr).toContain(`signalbox: ${chunk} was changed after it was built`);
+    expect(stderr).toContain('install it again');
+  });
+
+  it('says which file is missing, and what to do', async () => {
+    rmSync(chunk);
+    const { code, stderr } = await help();
+    expect(code).toBe(70);
+    expect(stderr).toContain(chunk);
+    expect(stderr).toContain('install it again');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  it('runs what a patch of the command line says, and not the code that was kept before it', async () => {
+    expect((await help()).stdout).toContain('print JSON, for programs');
+    change(path('bin', 'main.cjs'), (text) => text.replace('print JSON, for programs', 'print JSON, for PROGRAMS'));
+    expect((await help()).stdout).toContain('print JSON, for PROGRAMS');
   });
 });
 

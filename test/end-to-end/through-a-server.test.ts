@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openEmbedded, Value } from 'signalbox/store';
 import { makeCertificates } from '../server/certificates.ts';
 import { CLI, type Ended, inResident, Scratch, signalbox, start, type Started } from '../support/cli.ts';
+import { Proxy } from '../support/etcd/proxy.ts';
 import { inFile } from '../support/stores.ts';
 
 let scratch: Scratch;
@@ -185,6 +186,34 @@ describe('through a server', () => {
     for (const [args, { code, stderr }] of all) {
       expect([code, stderr], args.join(' ')).toEqual([69, expect.stringContaining('cannot be reached')]);
     }
+  });
+
+  it('what follows says on stderr that the server is away, and that it is back, and goes on', async () => {
+    const way = await Proxy.start(Number(new URL(url).port));
+    const env = { ...environment(), SIGNALBOX_URL: `http://127.0.0.1:${way.port}` };
+    const following = [
+      ['events', 'tail', 'lock:acquired', '--since', '1h', '--json'],
+      ['witness', 'tail', '-n', '1', '--json'],
+      ['members', 'watch', '--json'],
+    ].map((args) => start(args, { env, cwd: scratch.dir }));
+    await scratch.run('lock', 'acquire', 'before', '--holder', 'ann');
+    await Promise.all(following.map((one) => one.printed('}\n')));
+    way.cut();
+    await Promise.all(following.map((one) => one.complained('; trying again\n')));
+    way.goOn();
+    await Promise.all(following.map((one) => one.complained('signalbox: the server is back\n')));
+    await scratch.run('lock', 'acquire', 'after', '--holder', 'ann');
+    await Promise.all(following.slice(0, 2).map((one) => one.printed('lock/after')));
+    for (const one of following) {
+      one.child.kill('SIGINT');
+      const { code, stdout, stderr } = await one.ended;
+      expect(code).toBe(130);
+      for (const line of stdout.trim().split('\n')) expect(JSON.parse(line)).toBeTypeOf('object');
+      expect(stderr).toMatch(
+        /^signalbox: http:\S+ cannot be reached: .*; trying again\nsignalbox: the server is back\n$/,
+      );
+    }
+    await way.stop();
   });
 
   it('a standing worker does the tasks, and of two that want to lead one does', async () => {

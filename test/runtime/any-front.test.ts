@@ -1,7 +1,7 @@
 // What goes wrong where a decision relies on seeing the whole queue, or on fitting into one write.
 import { describe, expect, it } from 'vitest';
 import { Fleet, transports } from '../support/fleet.ts';
-import { refusalOf, settled } from '../support/outcome.ts';
+import { isPending, refusalOf, settled } from '../support/outcome.ts';
 
 describe.each(transports)('whoever waits, on $transport,', ({ atOnce }) => {
   it('to read and reads already goes on reading, beside other readers', async () => {
@@ -30,6 +30,33 @@ describe.each(transports)('whoever waits, on $transport,', ({ atOnce }) => {
       ['h', 'shared'],
     ]);
   });
+
+  it.each(['the same process', 'another process'])(
+    'for what its holder has by now gets it, however many wait between its two requests, from %s',
+    async (where) => {
+      const fleet = new Fleet(atOnce);
+      const [here, there] = await fleet.startAll('here', 'there');
+      const holds = await here!.box.lock('cfg').acquire();
+      const first = there!.box.lock('cfg').acquire({ holder: 'h' });
+      await settled();
+      const stop = new AbortController();
+      const between = Array.from({ length: 300 }, () =>
+        refusalOf(there!.box.lock('cfg').acquire({ signal: stop.signal })),
+      );
+      await settled();
+      const second = (where === 'the same process' ? there : here)!.box.lock('cfg').acquire({ holder: 'h' });
+      await settled();
+      await holds.release();
+      const outer = await first;
+      // Its own process looks soon; another one when it looks for all answers that it missed.
+      const seconds = where === 'the same process' ? 2 : 60;
+      for (let time = 0; time < seconds && (await isPending(second)); time++) await fleet.advance(1_000);
+      expect(await isPending(second)).toBe(false);
+      expect((await second).token).toBe(outer.token);
+      stop.abort();
+      await Promise.all(between);
+    },
+  );
 
   it('twice to become the writer becomes it once, and the lock goes on', async () => {
     const fleet = new Fleet(atOnce);

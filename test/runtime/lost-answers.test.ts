@@ -153,6 +153,46 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       },
     );
 
+    it.each(['the process that acquired it', 'another process, without a session'])(
+      'is not told as done if the hold was taken away before: the release of a detached hold by %s',
+      async (who) => {
+        const { fleet, one, here, there } = await two();
+        const claim = await here.acquireDetached({ holder: 'agent:7' });
+        const releaser = who === 'the process that acquired it' ? one : await fleet.start('late');
+        const lock = releaser.box.lock('db');
+        // It knows the hold, and hears of nothing that happens now.
+        expect(await lock.renew(claim)).toMatchObject({ kind: 'refreshed' });
+        releaser.link.holdNews();
+        await there.acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
+        releaser.link.next('transaction', 'lost', changesRecord);
+        const releasing = lock.release(claim);
+        await fleet.advance(1_000);
+        releaser.link.deliverNews();
+        await fleet.advance(1_000);
+        expect(await releasing).toEqual({ kind: 'not-owner' });
+      },
+    );
+
+    it.each(['does not answer', 'has forgotten it'])(
+      'is told as unknown if the store %s: how a detached hold of another process ended, which it released',
+      async (why) => {
+        const { fleet, here, there } = await two();
+        const claim = await here.acquireDetached({ holder: 'agent:7' });
+        const late = await fleet.start('late');
+        expect(await late.box.lock('db').renew(claim)).toMatchObject({ kind: 'refreshed' });
+        await there.acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
+        if (why === 'has forgotten it') await fleet.store.compact(await fleet.revision());
+        else for (let time = 0; time < 40; time++) late.link.next('watch', 'refused');
+        late.link.next('transaction', 'lost', changesRecord);
+        const releasing = late.box
+          .lock('db')
+          .release(claim)
+          .catch((error: unknown) => error);
+        for (let second = 0; second < 12; second++) await fleet.advance(1_000);
+        expect(await releasing).toMatchObject({ code: 'outcome-unknown' });
+      },
+    );
+
     it('takes no lease from under one who waits: an anchor that lands after it was asked for again', async () => {
       const { fleet, one, here, there } = await two();
       const before = await there.acquire({ holder: 'before' });

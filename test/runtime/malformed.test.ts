@@ -1,5 +1,8 @@
 // Keys of ours that hold what no signalbox wrote: everything else goes on, and they are named.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Malformed, Signalbox } from 'signalbox';
 import { prefixed, type ReadResult, Value } from 'signalbox/store';
@@ -91,6 +94,23 @@ describe.each(transports)('keys that hold what nobody wrote, on $transport', ({ 
     expect((await box.members.list({ onMalformed })).map(({ id }) => id)).toEqual(['ana']);
     expect(await box.pipelines.list({ onMalformed })).toEqual([]);
     expect(keys(found)).toEqual(Object.keys(STATES).sort());
+  });
+
+  it('are passed over and named in a saved state: as pending, somebody would claim them in the other store', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('p');
+    for (const id of ['good', 'on-hold', 'no-json']) await box.tasks.publish(id, { id });
+    const odd = { '//tasks/no-json/data': '{', '//tasks/on-hold/status': 'on hold' };
+    await plant(fleet, odd);
+    const dir = mkdtempSync(join(tmpdir(), 'signalbox-malformed-'));
+    try {
+      const { state, malformed } = await box.saveState(dir);
+      expect(state.tasks.map(({ id }) => id)).toEqual(['good']);
+      expect(keys(malformed)).toEqual(Object.keys(odd));
+      expect(malformed.map(({ why }) => why)).toContainEqual(expect.stringContaining('on hold'));
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
   });
 
   it('hide no deadlock and no event of others', async () => {

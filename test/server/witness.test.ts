@@ -4,7 +4,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
 import type { WitnessEntry } from '../../src/core/index.ts';
-import { always, openMemory, prefixed, readRange, Value } from '../../src/store/index.ts';
+import { ENTRIES } from '../../src/runtime/layout.ts';
+import { always, openMemory, prefixed, readRange, type Store, Value } from '../../src/store/index.ts';
+import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { ScriptedFaults } from '../../src/testing/scripted-faults.ts';
 import { LOCAL, readEvents, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -195,6 +198,130 @@ describe('the witness over HTTP', () => {
     expect(chains(heard)).toEqual(chains(all));
     expect(places[0]).toBeNull();
     expect(places.slice(1, 3)).toEqual([expect.stringMatching(/^\d+$/), expect.stringMatching(/^\d+:witness\//)]);
+  });
+
+  describe('is followed by a reader who comes back,', () => {
+    const PATH = '/v1/witness/watch?resource=component/c';
+    let store: Store;
+    let own: TestServer;
+    let reads: number;
+
+    const enter = (): Promise<WitnessEntry> => own.box.witness.record({ component: 'c', event: 'x:y' });
+    const after = async (place: string, messages: number): ReturnType<typeof readEvents> =>
+      readEvents(
+        await own.fetch('GET', PATH, undefined, { headers: { 'Last-Event-ID': place } }),
+        (found) => found.length === messages,
+      );
+    const trim = async (): Promise<void> => {
+      await own.box.witness.checkpoint();
+      await own.box.witness.trim();
+    };
+    const forget = async (): Promise<void> => store.compact((await store.health()).revision);
+
+    /** The place of a reader who has the first of two entries. */
+    async function placeOfFirst(): Promise<string> {
+      for (let n = 0; n < 2; n++) await enter();
+      const sent = await readEvents(await own.fetch('GET', `${PATH}&last=2`), (found) => found.length === 3);
+      return sent[1]?.id ?? '';
+    }
+
+    beforeEach(async () => {
+      store = openMemory();
+      reads = 0;
+      const faulty = faultyStore(store, new ScriptedFaults());
+      const counted: Store = {
+        ...faulty,
+        transaction(transaction, signal) {
+          if (transaction.success.some((one) => one.do === 'read' && one.key.startsWith(ENTRIES))) reads += 1;
+          return faulty.transaction(transaction, signal);
+        },
+      };
+      own = new TestServer(await open(counted, { witness: true, maintains: false }));
+    });
+    afterEach(() => own.close());
+
+    it('from its last entry on, without a look at the record', async () => {
+      const place = await placeOfFirst();
+      expect(place).toMatch(/^\d+:witness\//);
+      await enter();
+      reads = 0;
+      expect((await after(place, 3)).map(({ event, data }) => [event, data.seq])).toEqual([
+        ['open', undefined],
+        ['entry', 2],
+        ['entry', 3],
+      ]);
+      expect(reads).toBe(0);
+    });
+
+    it('with entries that were trimmed meanwhile, as long as the store remembers them', async () => {
+      const place = await placeOfFirst();
+      await trim();
+      await enter();
+      expect((await after(place, 3)).map(({ event, data }) => [event, data.seq])).toEqual([
+        ['open', undefined],
+        ['entry', 2],
+        ['entry', 3],
+      ]);
+    });
+
+    it('and is told that entries were trimmed which the store has forgotten, once', async () => {
+      const place = await placeOfFirst();
+      await trim();
+      await enter();
+      await forget();
+      const sent = await after(place, 3);
+      expect(sent.map(({ event, data }) => [event, data.type ?? data.seq])).toEqual([
+        ['open', undefined],
+        ['resync', 'resync'],
+        ['entry', 3],
+      ]);
+      await enter();
+      await forget();
+      expect((await after(sent[2]?.id ?? '', 2)).map(({ event, data }) => [event, data.seq])).toEqual([
+        ['open', undefined],
+        ['entry', 4],
+      ]);
+    });
+
+    it.each(['that wants to know', 'that does not ask'])('by a client %s', async (who) => {
+      let connections = 0;
+      const broken = connect('http://127.0.0.1:7300', {
+        token: LOCAL,
+        async fetch(input, init) {
+          const request = new Request(String(input), init);
+          connections += 1;
+          if (connections === 1) return firstMessages(await own.server.fetch(request), 2);
+          if (connections === 2) {
+            await enter();
+            await trim();
+            await enter();
+            await forget();
+          }
+          return own.server.fetch(request);
+        },
+      });
+      await enter();
+      const heard: (number | string)[] = [];
+      const follow = async (): Promise<void> => {
+        const onTrimmed = (): void => void heard.push('trimmed');
+        const options = who === 'that wants to know' ? { last: 1, onTrimmed } : { last: 1 };
+        for await (const { seq } of broken.witness.watch({ resource: 'component/c' }, options)) {
+          heard.push(seq);
+          if (seq === 3) break;
+        }
+      };
+      if (who === 'that wants to know') await follow();
+      else await expect(follow()).rejects.toMatchObject({ code: 'compacted' });
+      expect(heard).toEqual(who === 'that wants to know' ? [1, 'trimmed', 3] : [1]);
+      await broken.close();
+    });
+  });
+
+  it('is followed without a gap after the answer, also by a reader who is slow to read it', async () => {
+    const response = await server.fetch('GET', '/v1/witness/watch?resource=component/c');
+    const { hash } = await server.box.witness.record({ component: 'c', event: 'x:y' });
+    const [, first] = await readEvents(response, (found) => found.length === 2);
+    expect(first).toMatchObject({ event: 'entry', data: { hash } });
   });
 
   it('is followed from its beginning by a reader who has a place in a store that is gone, and refuses a place that is none', async () => {

@@ -6,7 +6,8 @@
 const { writeSync } = require('node:fs');
 const { join } = require('node:path');
 
-const ENTRY = join(__dirname, '..', '..', 'dist', 'bin', 'signalbox.cjs');
+const BIN = join(__dirname, '..', '..', 'dist', 'bin');
+const ENTRY = join(BIN, 'signalbox.cjs');
 const mark = process.argv[2] ?? '';
 const { channel } = process;
 if (channel === undefined) throw new Error('resident.cjs is to be forked');
@@ -22,14 +23,17 @@ process.on('message', (/** @type {{ args: string[], env: Record<string, string>,
   process.exitCode = undefined;
   // From here on only the command keeps the process alive.
   channel.unref();
-  delete require.cache[ENTRY];
+  // The parent runs a command elsewhere if this process ended before the command began.
+  say(1, mark);
+  for (const file of Object.keys(require.cache)) if (file.startsWith(BIN)) delete require.cache[file];
   require(ENTRY);
 });
 
 process.on('beforeExit', () => {
   if (!isBusy) return;
   isBusy = false;
-  // It would keep the code that V8 has made when this process ends, once for each command.
+  // What the command does at its end it does now: in a process of its own this would be the end.
+  process.emit('exit', Number(process.exitCode ?? 0));
   process.removeAllListeners('exit');
   const said = `${mark}${process.exitCode ?? 0}\n`;
   say(1, said);

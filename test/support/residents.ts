@@ -45,13 +45,20 @@ const idle: Resident[] = [];
 
 /** Several at a time have a process each. */
 export async function runInResident(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<Answer> {
-  let resident = idle.pop();
-  // One that has ended since its last command has left something behind that ended it: not this command's fault.
-  while (resident !== undefined && !resident.isThere) resident = idle.pop();
-  resident ??= new Resident();
-  const answer = await resident.run(args, env, cwd);
-  if (resident.isThere) idle.push(resident);
-  return answer;
+  for (;;) {
+    const left = idle.pop();
+    const resident = left ?? new Resident();
+    const answer = await resident.run(args, env, cwd);
+    if (resident.isThere) idle.push(resident);
+    if (answer !== undefined) return answer;
+    // One that ended before the command began was ended by what an earlier command left behind: not this command's fault.
+    if (left === undefined) throw new Error('a process for commands ended before its first command began');
+  }
+}
+
+/** As if what a command left behind had ended them. */
+export function killIdle(): void {
+  for (const resident of idle) resident.kill();
 }
 
 class Resident {
@@ -79,29 +86,34 @@ class Resident {
     return this.#ended === undefined;
   }
 
-  async run(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<Answer> {
-    this.#printed = { stdout: '', stderr: '' };
-    this.#keepsAlive(true);
-    const over = new Promise<Answer>((done) => {
-      this.#heard = () => {
-        const answer = this.#answer();
-        if (answer !== undefined) done(answer);
-      };
-    });
-    this.#child.send({ args, env, cwd });
-    const answer = await over;
-    this.#keepsAlive(false);
-    return answer;
+  kill(): void {
+    this.#child.kill('SIGKILL');
   }
 
-  /** Undefined while the command runs. One that ends its process, as `process.exit` does, leaves no mark. */
+  /** Undefined if the process ended before the command began. */
+  async run(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<Answer | undefined> {
+    this.#printed = { stdout: '', stderr: '' };
+    this.#keepsAlive(true);
+    const over = new Promise<void>((done) => {
+      this.#heard = () => {
+        if (!this.isThere || this.#answer() !== undefined) done();
+      };
+    });
+    // A process that has ended cannot be sent anything; that it has is heard of when its output closes.
+    if (this.isThere) this.#child.send({ args, env, cwd }, () => undefined);
+    this.#heard();
+    await over;
+    this.#keepsAlive(false);
+    return this.#answer();
+  }
+
+  /** Undefined before the command has begun, and while it runs. One that ends its process, as `process.exit` does, leaves no mark. */
   #answer(): Answer | undefined {
-    const { stdout, stderr } = this.#printed;
-    if (this.#ended !== undefined) return { code: this.#ended, stdout, stderr };
-    const [out, code] = stdout.split(this.#mark);
-    const [err, end] = stderr.split(this.#mark);
-    if (code?.endsWith('\n') !== true || end?.endsWith('\n') !== true) return undefined;
-    return { code: Number(code), stdout: out ?? '', stderr: err ?? '' };
+    const [, stdout, code] = this.#printed.stdout.split(this.#mark);
+    const [stderr = '', end] = this.#printed.stderr.split(this.#mark);
+    if (stdout === undefined) return undefined;
+    if (code?.endsWith('\n') === true && end?.endsWith('\n') === true) return { code: Number(code), stdout, stderr };
+    return this.#ended === undefined ? undefined : { code: this.#ended, stdout, stderr };
   }
 
   /** One that is idle must not keep the tests from ending. */

@@ -3,8 +3,9 @@
 import type { Signalbox } from 'signalbox';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { WitnessedCommand } from '../../src/core/index.ts';
+import { encode, WITNESS_SETTING } from '../../src/runtime/layout.ts';
 import type { WitnessFilter } from '../../src/runtime/witness/filter.ts';
-import { openMemory } from '../../src/store/index.ts';
+import { always, openMemory } from '../../src/store/index.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 import { settled } from '../support/outcome.ts';
 import { opening } from './boxes.ts';
@@ -146,6 +147,36 @@ describe('what a holder calls sensitive', () => {
     const salts = acquired.map((detail) => (detail?.['reason'] as { salt: string }).salt);
     expect(new Set(salts).size).toBe(salts.length);
     await expect(ann.lock('main').acquire({ sensitive: 'yes' as never })).rejects.toThrow('expected true or false');
+  });
+
+  it('stays hashed although the witness was off when the holder asked', async () => {
+    const store = openMemory();
+    const early = await opening(store, { witness: false });
+    const hold = await early.lock('main').acquire({ holder: 'ann' });
+    const waiting = early.lock('main').acquire({ holder: 'bob', reason: 'secret reason', sensitive: true });
+    await settled();
+    // As if another program had switched it on: signalbox does so only while nobody waits.
+    await store.transaction(always([{ do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) }]));
+    const late = await opening(store);
+    await late.lock('main').break({ holder: 'admin', reason: 'stuck' });
+    await (await waiting).release();
+    expect(hold.isValid).toBe(false);
+    const ofBob = (await commands(late)).filter(({ actor }) => actor === 'bob');
+    expect(ofBob[0]).toMatchObject({ outcome: 'acquired', detail: { reason: { salt: expect.any(String) as string } } });
+  });
+
+  it('is hashed of a member too: its metadata, and not what it owns', async () => {
+    const box = await opening(openMemory());
+    const terms = { assets: ['shard/3'], sensitive: true };
+    await box.members.join('north', { key: 'secret key' }, terms);
+    await box.members.joinDetached('south', { key: 'secret key' }, terms);
+    const joined = await commands(box, { event: 'member:joined' });
+    const hashed = { sha256: expect.any(String) as string, salt: expect.any(String) as string };
+    expect(joined.map(({ detail }) => detail)).toEqual([
+      { metadata: expect.objectContaining(hashed) as object, data: ['shard/3'] },
+      { metadata: expect.objectContaining(hashed) as object, data: ['shard/3'] },
+    ]);
+    expect(JSON.stringify(joined)).not.toContain('secret');
   });
 });
 

@@ -14,6 +14,7 @@ import { aroundDashes } from '../task/options.ts';
 interface Flags {
   readonly asset: readonly string[];
   readonly exclusive?: true;
+  readonly sensitive?: true;
   readonly metadata?: Json;
   readonly weight?: number;
   readonly grace?: number;
@@ -32,6 +33,7 @@ export function addJoin(command: Command): void {
     .option('--asset <id>', 'what the member owns (repeatable)', all, [])
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
+    .option('--sensitive', 'the witness enters only a hash of the metadata')
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
     .option(
       '--grace <duration>',
@@ -76,8 +78,13 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
 
 /** Through a server nothing notes the command: nobody ends it when this process is killed. */
 async function joined(box: Signalbox, id: string, flags: Flags, isThroughServer: boolean): Promise<Alongside> {
-  const { asset: assets, exclusive, metadata, weight } = flags;
-  const options = { assets, ...(exclusive && { exclusive }), ...(weight !== undefined && { weight }) };
+  const { asset: assets, exclusive, sensitive, metadata, weight } = flags;
+  const options = {
+    assets,
+    ...(exclusive && { exclusive }),
+    ...(sensitive && { sensitive }),
+    ...(weight !== undefined && { weight }),
+  };
   const outcome = await box.members.join(id, metadata, options);
   if (outcome.kind === 'taken') {
     const message = `member/${id}: a member with this id is alive; choose another id, or see: signalbox members list`;

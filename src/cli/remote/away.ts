@@ -1,7 +1,22 @@
 /** Handles a server that is away while a command waits: asks it again, tells the user, and gives up in the end. */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { printable, tell } from '../output.ts';
+import { FullScreen } from '../full-screen.ts';
+import { complain, printable } from '../output.ts';
+
+let isTold = false;
+
+/**
+ * Says once that the server is away, and once that it is back, however many requests and streams notice. Scripts see it too: a
+ * command that waits for ever must not do so in silence.
+ */
+export function tellAway(trouble: Failure | undefined): void {
+  const isAway = trouble !== undefined;
+  // What draws on the whole screen asks the server every second and ends with its error; a line would destroy the picture.
+  if (isAway === isTold || FullScreen.isShown) return;
+  isTold = isAway;
+  complain(isAway ? `signalbox: ${printable(trouble.message)}; trying again` : 'signalbox: the server is back');
+}
 
 export class Away {
   readonly #mostMs: number;
@@ -21,7 +36,7 @@ export class Away {
     const begun = this.#clock.monotonic();
     try {
       const answer = await asked;
-      if (this.trouble !== undefined) tell('signalbox: the server is back');
+      tellAway(undefined);
       this.trouble = undefined;
       this.#since = undefined;
       return answer;
@@ -29,7 +44,7 @@ export class Away {
       if (over?.aborted === true && !Failure.is(error)) return undefined;
       // The request only reads, so it does not matter whether the server carried it out.
       if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
-      if (this.trouble === undefined) tell(`signalbox: ${printable(error.message)}; trying again`);
+      tellAway(error);
       this.trouble = error;
       this.#since ??= begun;
       if (this.#clock.monotonic() - this.#since >= this.#mostMs) throw error;

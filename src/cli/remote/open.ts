@@ -15,6 +15,7 @@ import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { tell } from '../output.ts';
+import { tellAway } from './away.ts';
 import { remoteGuards, type Waits } from './guards.ts';
 import { eventsSince } from './past-events.ts';
 import { remotePipelines } from './pipelines.ts';
@@ -29,7 +30,8 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
   const { ttlMs } = options;
   const urls = addressesOf(url, process.env);
   const token = serverToken(urls, process.env);
-  const client = connect(urls, { token, retryMs: RETRY_MS, ...(ttlMs !== undefined && { ttlMs }) });
+  const more = ttlMs === undefined ? {} : { ttlMs };
+  const client = connect(urls, { token, retryMs: RETRY_MS, onAway: tellAway, ...more });
   const parts = {
     lock: client.lock.bind(client),
     semaphore: client.semaphore.bind(client),

@@ -4,10 +4,10 @@ import type { Json, WitnessEntry } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { commandFits, type WitnessFilter } from '../../runtime/witness/filter.ts';
-import { WITNESS_IS_OFF } from '../../runtime/witness/log.ts';
+import { TRIMMED_BEFORE_READ, WITNESS_IS_OFF } from '../../runtime/witness/log.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { print, printJson } from '../output.ts';
+import { complain, print, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { all, none } from '../task/arguments.ts';
 import { exportOf, exportTo } from './segment.ts';
@@ -63,7 +63,11 @@ export function addTail(command: Command): void {
         await refuseIfOff(box);
         const filter = filterOf(flags);
         if (flags.follow) {
-          const following = box.witness.watch(filter, { signal, last: flags.last });
+          const onTrimmed = (): void => {
+            if (isJson(command)) printJson({ type: 'resync', why: TRIMMED_BEFORE_READ });
+            else complain(TRIMMED_BEFORE_READ);
+          };
+          const following = box.witness.watch(filter, { signal, last: flags.last, onTrimmed });
           for await (const entry of following) show(command, entry, filter);
           return;
         }

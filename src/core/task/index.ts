@@ -36,6 +36,7 @@ export {
   type TaskOwner,
   type TaskStatus,
   unpublished,
+  unreadableIn,
 } from './task.ts';
 export {
   backoffAfter,

@@ -152,6 +152,11 @@ export function statusProblem({ status }: Task): string | undefined {
   return `its status is ${shown(status.word)}; expected pending, running, complete or failed`;
 }
 
+/** What another program has written in its data or status that cannot be read. */
+export function unreadableIn(task: Task): string | undefined {
+  return task.data?.problem ?? statusProblem(task);
+}
+
 /** Its owner is gone, and the status does not say yet that it is pending again. */
 export function isOrphaned(task: Task): boolean {
   return task.status?.word === 'running' && !isOwned(task);
@@ -170,7 +175,7 @@ export function claimEntryOf(task: Task): TaskClaimEntry | undefined {
 export function blockersOf(task: Task, status: (id: string) => TaskStatus | undefined): readonly Blocker[] {
   const { data, bookkeeping } = task;
   if (data === undefined) return [];
-  const problem = data.problem ?? statusProblem(task);
+  const problem = unreadableIn(task);
   if (problem !== undefined) return [{ why: 'unreadable', problem }];
   if (isBackingOff(task)) return [{ why: 'backoff', until: bookkeeping?.entry.retryAt ?? null }];
   return data.terms.dependsOn.flatMap((other): Blocker[] => {

@@ -212,7 +212,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
     }
-    if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder);
+    if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder, this.writer.resource);
     if (granted.hold !== undefined && this.#runtime.holdings.wasLostEarly(granted.hold.id, granted.hold.token)) {
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'lost' }));
     }

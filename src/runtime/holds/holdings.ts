@@ -1,7 +1,7 @@
 /** The holds and re-entries of this process. Tells each of them when it is lost. */
 import type { Hold, LossReason, Token } from '../../core/index.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
-import { type LossNotice, processOf } from '../layout.ts';
+import type { LossNotice } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../write/letters.ts';
@@ -26,7 +26,6 @@ export interface Held {
 }
 
 interface Host {
-  readonly sender: { readonly id: string };
   readonly isClosed: boolean;
   writerFor(resource: string): ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
   later(delayMs: number, call: () => void, keepsAlive: boolean): void;
@@ -121,12 +120,17 @@ export class Holdings {
     return this.#lostEarly.delete(`${id} #${token}`);
   }
 
+  /** Whether this process heard that this hold, which it does not keep, was taken away: a detached one, while it is released. */
+  wasLost({ id, token }: Pick<Hold, 'id' | 'token'>): boolean {
+    return this.#lostEarly.has(`${id} #${token}`);
+  }
+
   lose({ id, token, ...loss }: LossNotice): void {
     const hold = this.holds.get(id);
     // A request that was sent again may have been granted again: the loss of its first grant no longer matters.
     if (hold !== undefined && token < hold.token) return;
     if (hold !== undefined) hold.lose(loss);
-    else if (processOf(id) === this.#host.sender.id) remember(this.#lostEarly, `${id} #${token}`);
+    else remember(this.#lostEarly, `${id} #${token}`);
     this.loseReentries(id, loss);
   }
 

@@ -83,7 +83,8 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     this.#parts = parts;
     this.#pieces = pieces;
     const sensitive = options.sensitive === true ? true : undefined;
-    const origin = runtime.witness.isOn ? { origin: runtime.witness.origin(undefined, sensitive) } : {};
+    const isTold = runtime.witness.isOn || sensitive === true;
+    const origin = isTold ? { origin: runtime.witness.origin(undefined, sensitive) } : {};
     this.#commands = pieces.map((piece) => ({
       ...commandOf(piece, session, runtime.nextId(session), options),
       ...origin,

@@ -1,4 +1,5 @@
 /** The waiting requests of this process. Looks again for answers that may have been missed. */
+import type { Hold } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Coordinated } from '../write/machines.ts';
@@ -9,7 +10,7 @@ export interface Waiter {
   readonly process: string;
   readonly writer: {
     readonly resource: string;
-    settle(looksFirst?: boolean): void;
+    settle(looksFirst?: boolean, seesAll?: boolean): void;
     /** How many living requests are before this one in the queue; undefined if unknown. */
     placeOf(id: string): number | undefined;
     look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
@@ -75,6 +76,17 @@ export class Waiters {
     return false;
   }
 
+  /**
+   * A request of this holder was granted. Another one of the same holder at this resource needs no turn any more; but the process
+   * that granted the first may know only the front of the queue, and not the second. No other process would answer it.
+   */
+  granted(holder: string, resource: string): void {
+    const waits = (): boolean =>
+      this.all().some((waiter) => waiter.holder === holder && waiter.writer.resource === resource);
+    const look = (): void => void (waits() && this.lookAgainAt(resource));
+    if (waits()) this.#host.later(LOOK_AGAIN_MS, look, false);
+  }
+
   /** Settles the queues in which requests of this process wait. */
   settle(looksFirst: boolean): void {
     const writers = new Set<Waiter['writer']>();
@@ -126,7 +138,12 @@ export class Waiters {
       ({ state }) => {
         const queue = new Set(state.waiting.map(({ id }) => id));
         for (const [id, waiter] of waiters) if (!queue.has(id)) waiter.askAgain();
-        writer.settle();
+        // One whose holder has the resource needs no turn, and may wait beyond the front that a settle knows.
+        const holders = new Set((state.record.holds as readonly Hold[]).map(({ holder }) => holder));
+        writer.settle(
+          false,
+          waiters.some(([, { holder }]) => holders.has(holder)),
+        );
       },
       () => this.#host.later(LOOK_AGAIN_MS, () => this.lookAgainAt(writer.resource)),
     );

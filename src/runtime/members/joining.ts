@@ -28,6 +28,8 @@ export interface JoinTerms extends AssetOptions {
   readonly assets?: readonly string[];
   /** Its share of the keys that `ownerOf` places; 1 unless given. */
   readonly weight?: number;
+  /** The witness enters only a salted hash of the metadata. */
+  readonly sensitive?: boolean;
 }
 
 /** How to join. */
@@ -54,6 +56,7 @@ export interface Ground {
 export type About = Pick<MemberRecord, 'v' | 'id' | 'metadata' | 'attempt' | 'weight' | 'detached'> & {
   readonly assets: readonly string[];
   readonly isExclusive: boolean;
+  readonly isSensitive: boolean;
 };
 
 /** What one pass decides on. */
@@ -67,6 +70,7 @@ interface JoinView {
 export const TERMS = {
   assets: anything,
   exclusive: flag,
+  sensitive: flag,
   weight: { words: 'a number above zero', fits: isWeight },
 };
 
@@ -82,7 +86,7 @@ export function refuseUnlessMetadata(id: string, metadata: Json | undefined): vo
 
 /** The terms have been checked, but for the assets. */
 export function aboutOf(runtime: Runtime, id: string, metadata: Json | undefined, terms: JoinTerms): About {
-  const { assets = [], exclusive: isExclusive = false, weight } = terms;
+  const { assets = [], exclusive: isExclusive = false, sensitive: isSensitive = false, weight } = terms;
   refuseUnlessAssets(assets);
   return {
     v: 1,
@@ -92,6 +96,7 @@ export function aboutOf(runtime: Runtime, id: string, metadata: Json | undefined
     ...(weight !== undefined && { weight }),
     assets: [...assets],
     isExclusive,
+    isSensitive,
   };
 }
 
@@ -126,7 +131,7 @@ export function enter<Joined>(
 
 function decideJoin<Joined>(
   runtime: Runtime,
-  { assets, isExclusive, ...about }: About,
+  { assets, isExclusive, isSensitive, ...about }: About,
   { ground, pair, all }: JoinView,
   joined: (ground: Ground, since: Revision) => Joined,
 ): NextStep<JoinView, Joined | NotJoined> {
@@ -162,7 +167,7 @@ function decideJoin<Joined>(
         outcome: 'joined',
         events: events.map(({ type }) => type),
         get detail() {
-          return joinDetail(record, adds);
+          return joinDetail(record, adds, isSensitive);
         },
         isLeased: true,
       },
@@ -180,12 +185,11 @@ function decideJoin<Joined>(
 function joinDetail(
   { metadata, weight }: Pick<MemberRecord, 'metadata' | 'weight'>,
   adds: readonly { readonly id: string }[],
+  isSensitive: boolean,
 ): { readonly [name: string]: Json } {
   const detail: { [name: string]: Json } = weight === undefined ? {} : { weight };
   const assets = adds.map(({ id }) => id);
-  said(detail, {
-    ...(metadata !== null && metadata !== undefined && { metadata }),
-    ...(assets.length > 0 && { data: assets }),
-  });
+  if (metadata !== null && metadata !== undefined) said(detail, { metadata, ...(isSensitive && { sensitive: true }) });
+  if (assets.length > 0) said(detail, { data: assets });
   return detail;
 }

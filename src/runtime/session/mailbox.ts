@@ -64,7 +64,7 @@ export class Mailbox {
 
   /**
    * Waits until this process has read every letter that was sent to it until now. False if some of those that were sent after
-   * `since` cannot be read any more.
+   * `since` cannot be read any more, or if the session ends first.
    */
   async hasReadAllSince(since: Revision): Promise<boolean> {
     const { store, stopped } = this.#host;
@@ -75,7 +75,7 @@ export class Mailbox {
       await new Promise<void>((resolve) => this.#awaited.add(resolve));
     }
     alive?.cancel();
-    return this.#missedUpTo <= since;
+    return this.#missedUpTo <= since && (last === undefined || this.#readUpTo >= last);
   }
 
   #progress(): void {

@@ -100,14 +100,13 @@ export class Presence {
   }
 
   /**
-   * Calls back when this process has read every letter that was sent to it until now, or at `until`; with false if it could not
-   * read all of those that were sent after `since`.
+   * Waits until this process has read every letter that was sent to it until now, or for `until`. False if it could not read all
+   * of those that were sent after `since`.
    */
-  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void {
+  async hasReadAllSince(since: Revision, until: number): Promise<boolean> {
     const mailbox = this.#mailbox;
-    if (mailbox === undefined) return done(true);
-    // After the end of the session nothing depends on it: the holds of the session ended with it.
-    persistently(this.#host, until, () => mailbox.hasReadAllSince(since)).then(done, () => done(true));
+    if (mailbox === undefined) return false;
+    return persistently(this.#host, until, () => mailbox.hasReadAllSince(since)).catch(() => false);
   }
 
   async ready(): Promise<Session> {

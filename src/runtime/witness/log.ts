@@ -16,6 +16,7 @@ import {
   abortSignal,
   anything,
   flag,
+  refuseUnlessFunction,
   refuseWrongValues,
   shortText,
   wholeNumber,
@@ -31,7 +32,7 @@ import { sendWitnessed } from '../write/write-once.ts';
 import { entriesIn, entryIn, entryRange } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
 import { configureRetention, RETENTION, retentionOf, trim, type WitnessRetention } from './retention.ts';
-import { isWanted, missedSince } from './missed.ts';
+import { isWanted, missedSince, type Trimmed } from './missed.ts';
 import { sizeOf, type WitnessSize } from './size.ts';
 import { warningsOf } from './warnings.ts';
 import type { WitnessWarnings } from '../../core/troubles.ts';
@@ -70,8 +71,39 @@ export interface PlacedEntry {
   readonly place: WatchPlace;
 }
 
-async function* entriesOnly(placed: AsyncIterable<PlacedEntry>): AsyncGenerator<WitnessEntry, void> {
-  for await (const { entry } of placed) yield entry;
+/** Entries that this reader has not had may have been trimmed. What still exists follows. */
+export interface PlacedTrim {
+  readonly entry?: undefined;
+  readonly place: WatchPlace;
+}
+
+/** How to follow the record. */
+export interface WatchOptions extends ListenOptions {
+  /** Ends the watch when it aborts. */
+  readonly signal?: AbortSignal;
+  /** Begins with this many existing entries; with none if not given. */
+  readonly last?: number;
+  /**
+   * Called if this reader was so slow, or so long away from the store, that entries may have been trimmed before it had them. The
+   * watch goes on with those that exist. Without this function it throws `compacted` instead.
+   */
+  readonly onTrimmed?: () => void;
+}
+
+/** The error for a reader whose next entries were trimmed. */
+export const TRIMMED_BEFORE_READ =
+  'entries of the witness were trimmed before this watch had them, so some may be missing; read an archive, or begin again';
+
+async function* entriesOnly(
+  placed: AsyncIterable<PlacedEntry | PlacedTrim>,
+  onTrimmed = (): void => {
+    throw new Failure('compacted', TRIMMED_BEFORE_READ);
+  },
+): AsyncGenerator<WitnessEntry, void> {
+  for await (const { entry } of placed) {
+    if (entry === undefined) onTrimmed();
+    else yield entry;
+  }
 }
 
 const OWN = { event: shortText, component: shortText, traceId: shortText, actor: shortText, payload: anything };
@@ -159,34 +191,34 @@ export class WitnessLog {
    * Follows the matching entries in the order of their writes: first the `last` existing ones (none if not given), then each new
    * one, without a gap. Ends when `signal` aborts or the signalbox is closed.
    */
-  watch(
-    filter: WitnessFilter = {},
-    options: { readonly signal?: AbortSignal; readonly last?: number } & ListenOptions = {},
-  ): AsyncIterable<WitnessEntry> {
-    refuseWrongValues(options, { signal: abortSignal, last: wholeNumberFromZero, ...LISTEN });
-    return entriesOnly(this.watchPlaces(filter, options));
+  watch(filter: WitnessFilter = {}, options: WatchOptions = {}): AsyncIterable<WitnessEntry> {
+    refuseWrongValues(options, { signal: abortSignal, last: wholeNumberFromZero, onTrimmed: anything, ...LISTEN });
+    const { onTrimmed, ...how } = options;
+    if (onTrimmed !== undefined) refuseUnlessFunction('onTrimmed', onTrimmed);
+    return entriesOnly(this.watchPlaces(filter, how), onTrimmed);
   }
 
   /**
-   * The same with the place of each entry. A watch that begins `after` a place misses and repeats nothing.
+   * The same with the place of each entry. A watch that begins `after` a place misses and repeats nothing, or says that entries
+   * were trimmed.
    * @internal
    */
   watchPlaces(
     filter: WitnessFilter,
     options: { readonly signal?: AbortSignal; readonly last?: number; readonly after?: WatchPlace } & ListenOptions,
-  ): AsyncIterable<PlacedEntry> {
+  ): AsyncIterable<PlacedEntry | PlacedTrim> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(filter, FILTER);
     const { signal, ...how } = options;
     const { stopped } = this.#runtime;
     const over = signal === undefined ? stopped : AbortSignal.any([signal, stopped]);
-    return iterated<PlacedEntry>((handler) => this.#follow(filter, how, handler), over);
+    return iterated<PlacedEntry | PlacedTrim>((handler) => this.#follow(filter, how, handler), over);
   }
 
   async #follow(
     filter: WitnessFilter,
     { last = 0, after, ...listen }: { readonly last?: number; readonly after?: WatchPlace } & ListenOptions,
-    handler: (placed: PlacedEntry) => Promise<void>,
+    handler: (placed: PlacedEntry | PlacedTrim) => Promise<void>,
   ): Promise<Subscription> {
     const runtime = this.#runtime;
     const { store, clock, stopped } = runtime;
@@ -197,7 +229,12 @@ export class WitnessLog {
     let begun: Revision = after === undefined ? 0 : after.revision + 1;
     /** Everything before this revision was handed out, and its own keys up to this one: one write may make several entries. */
     let reached = after?.key === undefined ? undefined : { revision: after.revision, key: after.key };
-    const hand = async (pair: KeyValue): Promise<void> => {
+    let knownTrim: Revision = 0;
+    const hand = async (pair: KeyValue | Trimmed): Promise<void> => {
+      if ('trimmedAt' in pair) {
+        knownTrim = pair.trimmedAt;
+        return handler({ place: reached?.key ? reached : { revision: (reached?.revision ?? begun) - 1 } });
+      }
       const { modRevision: revision, key } = pair;
       const isNew =
         reached === undefined || revision > reached.revision || (revision === reached.revision && key > reached.key);
@@ -205,11 +242,11 @@ export class WitnessLog {
       reached = { revision, key };
       await handler({ entry: entryIn(pair), place: reached });
     };
-    const missed = (): AsyncIterable<KeyValue> => {
-      const wanted = { since: reached?.revision ?? begun, before: reached === undefined ? last : 0 };
+    const missed = (): AsyncIterable<KeyValue | Trimmed> => {
+      const wanted = { since: reached?.revision ?? begun, before: reached === undefined ? last : 0, knownTrim };
       return missedSince(runtime, range, wanted, filter, signal);
     };
-    const queue = new SubscriberQueue<KeyValue>(hand, missed);
+    const queue = new SubscriberQueue<KeyValue | Trimmed>(hand, missed);
     const alive = keepingAlive(runtime, listen);
     const stop = (): void => {
       alive();
@@ -235,10 +272,13 @@ export class WitnessLog {
           },
         },
         signal,
+        undefined,
+        // The history of the store has what came after a place, trimmed or not. If it is compacted, `resync` reads the record.
+        after === undefined ? 'now' : after.revision - (after.key === undefined ? 0 : 1),
       );
       if (after === undefined) begun = since + 1;
       // Read after the watch began, so that an entry written meanwhile is in one of the two; `hand` drops one that is in both.
-      if (last > 0 || after !== undefined) queue.restart(missed());
+      if (last > 0) queue.restart(missed());
       else reached ??= { revision: begun, key: '' };
     } catch (error) {
       stop();

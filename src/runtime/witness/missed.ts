@@ -1,6 +1,7 @@
 /** Reads entries for a watch of the record: the last ones, if it begins with them, and those that its reader or its store missed. */
 import { Failure } from '../../failure.ts';
-import { type KeyRange, type KeyValue, readPages, type Revision } from '../../store/index.ts';
+import { type KeyRange, type KeyValue, readPages, readRange, type Revision } from '../../store/index.ts';
+import { TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble } from '../write/recovery.ts';
 import { unlessStopped } from '../write/write-once.ts';
@@ -21,19 +22,34 @@ interface Wanted {
   readonly since: Revision;
   /** How many of the last entries before that to read as well. */
   readonly before: number;
+  /** The reader knows of the trims up to this revision. */
+  readonly knownTrim: Revision;
 }
 
-/** Reads those entries that still exist, in the order of their writes. Never throws, because no caller could catch it. */
+/** Entries that a reader has not had may have been trimmed, up to this revision. */
+export interface Trimmed {
+  readonly trimmedAt: Revision;
+}
+
+/**
+ * Reads those entries that still exist, in the order of their writes; first says if others were trimmed. Never throws, because no
+ * caller could catch it.
+ */
 export async function* missedSince(
   runtime: Runtime,
   range: KeyRange,
   wanted: Wanted,
   filter: WitnessFilter,
   signal: AbortSignal,
-): AsyncGenerator<KeyValue, void> {
+): AsyncGenerator<KeyValue | Trimmed, void> {
   const found = await unlessStopped(runtime, signal, async () => {
     try {
-      return await readSince(runtime, range, wanted, filter, signal);
+      const entries = await readSince(runtime, range, wanted, filter, signal);
+      // Read last: a trim may have removed entries before their page was read.
+      const { pairs } = await readRange(runtime.store, { key: TRIMS }, signal);
+      const trimmedAt = pairs[0]?.modRevision ?? 0;
+      const isTrimmed = trimmedAt > Math.max(wanted.since, wanted.knownTrim);
+      return isTrimmed ? [{ trimmedAt }, ...entries] : entries;
     } catch (error) {
       if (signal.aborted || Failure.is(error, 'closed')) return [];
       if (isTrouble(error)) throw error;
@@ -47,7 +63,7 @@ export async function* missedSince(
 async function readSince(
   { store }: Runtime,
   range: KeyRange,
-  { since, before }: Wanted,
+  { since, before }: Pick<Wanted, 'since' | 'before'>,
   filter: WitnessFilter,
   signal: AbortSignal,
 ): Promise<readonly KeyValue[]> {

@@ -135,7 +135,10 @@ export function isAwaited(pending: unknown): boolean {
   return !(pending instanceof BackgroundCommand || pending instanceof DelegatedCommand);
 }
 
-/** Says in the command who asked, and when: it may wait in the queue, or another process may write it. */
+/**
+ * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also that it is sensitive,
+ * although the witness is off: the process that serves it may have switched that on.
+ */
 export function stamp(pending: PendingCommand<AnyCommand, AnyOutcome>, witness: Witness): void {
   if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
   const { trace, sensitive } = pending.command;
@@ -171,16 +174,20 @@ export function continues<Command, Outcome extends AnyOutcome>(pending: PendingC
 }
 
 /**
- * Whether a command needs the whole queue. An uncertain one may be waiting already; the victim of a deadlock (`refuse`), or a
+ * Whether a command needs the whole queue, as it may say itself. An uncertain one may be waiting already; the victim of a deadlock (`refuse`), or a
  * request for more slots than are left (`resize`), may be anywhere in the queue.
  */
-export function needsWhole({ command, uncertain }: Pick<PendingCommand, 'command' | 'uncertain'>): boolean {
-  return uncertain || command.kind === 'refuse' || command.kind === 'resize';
+export function needsWhole(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
+  const { command, uncertain, seesAll } = pending;
+  return uncertain || seesAll || command.kind === 'refuse' || command.kind === 'resize';
 }
 
-/** An uncertain `settle` cannot be delegated: only a write of this process makes sure that the first one cannot land. */
-export function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertain'>): boolean {
-  return isSettle(pending) && !pending.uncertain;
+/**
+ * An uncertain `settle` cannot be delegated: only a write of this process makes sure that the first one cannot land. Nor can one
+ * that needs the whole queue: the keeper would serve the front that it knows.
+ */
+export function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
+  return isSettle(pending) && !pending.uncertain && !pending.seesAll;
 }
 
 /** Takes back a request that its caller gave up. */

@@ -65,6 +65,8 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   declare isDelegated: boolean;
   /** Must be decided on a state that was read after it was submitted. */
   declare looksFirst: boolean;
+  /** Must be decided on the whole queue. */
+  declare seesAll: boolean;
 
   constructor(command: Command, until: number) {
     this.command = command;
@@ -79,6 +81,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
     this.mark = undefined;
     this.isDelegated = false;
     this.looksFirst = false;
+    this.seesAll = false;
   }
 
   doubted(error: unknown, mod: Revision, seen: Revision): void {

@@ -72,7 +72,7 @@ export class ResourceWriter<
   submit(pending: PendingCommand<Command, Outcome>): void {
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
-    if (this.#host.witness.isOn) stamp(pending, this.#host.witness);
+    if (this.#host.witness.isOn || pending.command.sensitive === true) stamp(pending, this.#host.witness);
     if (this.#busy) return this.#backlog.add(pending);
     this.#busy = true;
     if (this.#host.answersAtOnce) return this.#attempt([pending]);
@@ -93,8 +93,8 @@ export class ResourceWriter<
   /** Resolves once no command is under way, neither a wanted nor an abandoned one. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#busy || this.#delegation.isUnderWay) this.#onIdle.push(resolve);
-      else resolve();
+      this.#onIdle.push(resolve);
+      this.checkIdle();
     });
   }
 
@@ -128,11 +128,12 @@ export class ResourceWriter<
 
   /**
    * Serves the queue. `looksFirst`: reads the state before it writes. When many processes settle at once, all but the first
-   * then find nothing to do, and no failed write gets in the way of the others.
+   * then find nothing to do, and no failed write gets in the way of the others. `seesAll`: reads the queue to its end.
    */
-  settle(looksFirst = false): void {
+  settle(looksFirst = false, seesAll = false): void {
     const settle = new BackgroundCommand<Command, Outcome>(this.#machine.settle);
     settle.looksFirst = looksFirst;
+    settle.seesAll = seesAll;
     this.submit(settle);
   }
 
@@ -236,20 +237,19 @@ export class ResourceWriter<
 
   /** Hands a command its outcome. */
   settled(pending: PendingCommand<Command, Outcome>): void {
-    if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {
-      // The first attempt got no answer, and the hold is gone. If another process took it, a letter says so, and ends this.
-      const { outcome, seen } = pending.unanswered;
-      return this.#host.afterLetters(seen, pending.until, (areAllRead) => {
-        if (areAllRead) pending.outcome = outcome;
-        this.#handOut(pending);
-      });
-    }
-    this.#handOut(pending);
+    const { unanswered, outcome, until } = pending;
+    if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
+      return this.#handOut(pending);
+    // The first attempt got no answer, and the hold is gone: by that attempt, or because another process took it first.
+    this.#host.wasReleased(this.keys.record, unanswered, unanswered.outcome.hold, until).then(
+      (isReleased) => this.#handOut(pending, isReleased ? unanswered.outcome : outcome),
+      () => pending.failed(unanswered.error),
+    );
   }
 
-  #handOut(pending: PendingCommand<Command, Outcome>): void {
+  #handOut(pending: PendingCommand<Command, Outcome>, outcome = pending.outcome): void {
     if (pending.events.length > 0) this.#host.emit(this.resource, pending.events);
-    pending.settled(pending.outcome as Outcome);
+    pending.settled(outcome as Outcome);
   }
 
   #refresh(batch: PendingCommand<Command, Outcome>[], wholeQueue: boolean): void {

@@ -1,6 +1,6 @@
 /** The process as its writers use it. */
 import type { Timer } from '../../clock.ts';
-import type { Answer, Event, Loss, Moment } from '../../core/index.ts';
+import type { Answer, Event, Hold, Loss, Moment } from '../../core/index.ts';
 import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
 import type { DelegationMail } from './delegation-mail.ts';
@@ -25,10 +25,15 @@ export interface WriterHost {
   /** Once this calls back, no transaction that was sent before can take effect. */
   fence(done: () => void, failed: (error: unknown) => void): void;
   /**
-   * Calls back when this process has read every letter that was sent to it until now, or at `until`; with false if it could not
-   * read all of those that were sent after `since`.
+   * Whether a hold that is gone was released, and not taken away. `since`: what this process had seen when it released the hold,
+   * and the record it released it from. Throws if nobody can know, or if the store cannot be reached until `until`.
    */
-  afterLetters(since: Revision, until: number, done: (areAllRead: boolean) => void): void;
+  wasReleased(
+    record: string,
+    since: { readonly mod: Revision; readonly seen: Revision },
+    hold: Hold,
+    until: number,
+  ): Promise<boolean>;
   answer(resource: string, answer: Answer<unknown>): void;
   lose(loss: Loss): void;
   /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */

@@ -61,6 +61,7 @@ export const members: readonly Operation[] = [
       assets: assets.optional(),
       exclusive,
       weight: z.number().positive().optional().describe('Its share of the keys that are placed on members.'),
+      sensitive: z.boolean().optional().describe('The witness enters only a salted hash of the metadata.'),
       ttlMs: ttlMs.optional(),
     }),
     answers: {

@@ -5,7 +5,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
 import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
-import type { PlacedEntry, WatchPlace } from '../../runtime/witness/log.ts';
+import { type PlacedEntry, type PlacedTrim, TRIMMED_BEFORE_READ, type WatchPlace } from '../../runtime/witness/log.ts';
 import { actorOf } from '../acting.ts';
 import { entryStream, lineStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
@@ -15,6 +15,7 @@ import { given } from './holds.ts';
 
 const tag = 'witness';
 const DEFAULT_PAGE = 100;
+const RESYNC = { type: 'resync', why: TRIMMED_BEFORE_READ };
 
 const time = (what: string): z.ZodType<number | undefined> =>
   z.coerce
@@ -88,7 +89,8 @@ export const witness: readonly Operation[] = [
     description:
       'Server-sent events, an `entry` for each match: first the `last` existing ones, then each new one as it is ' +
       'written, without a gap. Each has an id: after a lost connection, send the last one as `Last-Event-ID`, as browsers do by ' +
-      'themselves, and the stream goes on after it.',
+      'themselves, and the stream goes on after it. An event `resync` says that entries may be missing here, because they were ' +
+      'trimmed before this reader had them; it continues with those that exist.',
     query: z.strictObject({
       ...filter,
       last: z.coerce
@@ -102,12 +104,13 @@ export const witness: readonly Operation[] = [
     async run({ box, signal, headers, query: { last = 0, ...rest } }) {
       const from = headers.get('last-event-id');
       const { revision } = await box.health();
-      const after = from === null ? undefined : watchPlaceIn(from, revision);
+      // Also a new reader begins at a place, because entries may be written before the watch has begun.
+      const after = from === null ? { revision } : watchPlaceIn(from, revision);
       // Who has an entry has had the last ones.
-      const how = { ...(after !== undefined && { after }), last: after?.key === undefined ? last : 0 };
+      const how = { after, last: after.key === undefined ? last : 0 };
       const begin = (over: AbortSignal): AsyncIterable<SentEntry> =>
         sent(box.witness.watchPlaces(given(rest) as WitnessFilter, { ...how, signal: over }));
-      return entryStream({ id: watchPlaceTold(after ?? { revision }), event: 'entry' }, begin, signal);
+      return entryStream({ id: watchPlaceTold(after), event: 'entry' }, begin, signal);
     },
   }),
   operation({
@@ -231,8 +234,11 @@ function placeIn(text: string): Place {
   return { resource: text.slice(colon + 1), seq: Number(text.slice(0, colon)) };
 }
 
-async function* sent(placed: AsyncIterable<PlacedEntry>): AsyncGenerator<SentEntry, void> {
-  for await (const { entry, place } of placed) yield { id: watchPlaceTold(place), data: entry };
+async function* sent(placed: AsyncIterable<PlacedEntry | PlacedTrim>): AsyncGenerator<SentEntry, void> {
+  for await (const { entry, place } of placed) {
+    const id = watchPlaceTold(place);
+    yield entry === undefined ? { id, event: 'resync', data: RESYNC } : { id, data: entry };
+  }
 }
 
 /** `812`: everything up to revision 812. `812:witness/lock/main/000000000007`: of revision 812 what comes up to this key. */

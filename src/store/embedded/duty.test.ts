@@ -70,6 +70,18 @@ describe('the duty of going on rounds', () => {
     expect(onAlone).toHaveBeenCalledTimes(5);
   });
 
+  it('leaves its deputies knowing which process has ended, and so whom to look up', async () => {
+    const own = thisProcess() as ProcessIdentity;
+    const before = await first();
+    const deputy = sought();
+    await expect.poll(() => before.isPresent(own)).toBe(true);
+    expect([deputy.hasPredecessor, deputy.isPredecessor(own)]).toEqual([false, false]);
+    before.end();
+    await expect.poll(() => deputy.isOn).toBe(true);
+    expect([deputy.hasPredecessor, deputy.isPredecessor(own)]).toEqual([true, true]);
+    expect(deputy.isPredecessor({ ...own, start: '1' })).toBe(false);
+  });
+
   it('wakes only the deputies when its process ends, and the others when their bells are rung', async () => {
     const before = await first();
     const onAlone = vi.fn();

@@ -11,7 +11,8 @@
  * the same round twice.
  *
  * Each process says on its connection which one it is, and as long as the connection is open, it lives. So the process on
- * duty looks up every one of them only now and then, and at once when a connection closes.
+ * duty looks up every one of them only now and then, and at once when a connection closes. It says the same of itself, so that
+ * its deputies know whom to look up when it ends.
  *
  * Of all that are connected, only a few deputies, and those that cannot hear their bells, read from their connections and so
  * notice when it closes. If hundreds woke in that moment, each would wait for all the others, and with them the process that a
@@ -85,6 +86,8 @@ export class Duty {
   #isDeaf = false;
   /** and it does. */
   #isHeardFor = false;
+  /** The process on duty, if we have read which one it is; once it has ended, the one that was. */
+  #onDuty: string | undefined;
   /** Another process was on duty before we could be. */
   #wasSlower = false;
   #timer: Timer | undefined;
@@ -117,6 +120,13 @@ export class Duty {
   /** Whether this process relies on us, and so has not ended. */
   readonly isPresent = (process: ProcessIdentity): boolean => this.#present.has(nameOf(process));
 
+  /** Whether this process was on duty until it hung up, as far as we know which one that was. */
+  readonly isPredecessor = (process: ProcessIdentity): boolean => !this.#isRelieved && this.#onDuty === nameOf(process);
+
+  get hasPredecessor(): boolean {
+    return !this.#isRelieved && this.#onDuty !== undefined;
+  }
+
   /** Whether we notice by ourselves that the process on duty has ended. */
   get #isHeeding(): boolean {
     return this.#isDeaf || this.#events.isDeputy();
@@ -142,11 +152,15 @@ export class Duty {
     this.#timer?.cancel();
     this.#wasSlower = false;
     const tried = identityOf(this.#path());
-    const socket = connect({ path: this.#path(), onread: { buffer: this.#rings, callback: () => this.#heard() } });
+    const socket = connect({
+      path: this.#path(),
+      onread: { buffer: this.#rings, callback: (length) => this.#heard(length) },
+    });
     this.#socket = socket;
     socket.unref();
     socket.on('connect', () => {
       this.#isRelieved = true;
+      this.#onDuty = undefined;
       // If another process has taken its place meanwhile, the next check finds that out.
       this.#socketFile = tried ?? identityOf(this.#path());
       const process = thisProcess();
@@ -161,11 +175,12 @@ export class Duty {
     socket.on('close', () => {
       this.#socket = undefined;
       const wasRelieved = this.#isRelieved;
-      const seekMs = this.#seekMs(wasRelieved && !this.#isDeaf);
+      const isLate = this.#isDeaf && !this.#events.isDeputy();
+      const seekMs = this.#seekMs(wasRelieved && !isLate);
       this.#isRelieved = this.#isDeaf = this.#isHeardFor = false;
       if (wasRelieved) this.#socketFile = undefined;
       if (this.#isOver || this.#server !== undefined) return;
-      this.#seekIn(wasRelieved || this.#wasSlower ? seekMs : SEEK_AGAIN_MS);
+      this.#seekIn(wasRelieved || this.#wasSlower ? seekMs : SEEK_AGAIN_MS, isLate ? SEEK_MS : 0);
       if (wasRelieved) this.#events.onAlone();
     });
   }
@@ -174,6 +189,7 @@ export class Duty {
   takeOver(): void {
     const stopped = this.#socketFile;
     this.#hangUp();
+    this.#onDuty = undefined;
     this.#serve(stopped);
     this.#events.onAlone();
   }
@@ -203,8 +219,11 @@ export class Duty {
     this.#folder = undefined;
   }
 
-  /** Read or not, a ring is one of many that say the same. */
-  #heard(): boolean {
+  /** The first line says which process is on duty. Read or not, a ring is one of many that say the same. */
+  #heard(length: number): boolean {
+    const text = Buffer.from(this.#rings.subarray(0, length)).toString('latin1');
+    this.#onDuty ??= text.split('\n').find((line) => PROCESS.test(line));
+    if (!text.includes(RING)) return true;
     this.#isHeardFor = true;
     this.#events.onRung();
     return true;
@@ -221,6 +240,8 @@ export class Duty {
   #welcome(client: Socket): void {
     this.#clients.set(client, undefined);
     client.unref();
+    const own = thisProcess();
+    if (own !== undefined) client.write(`${nameOf(own)}\n`);
     let [line, stop] = ['', (): void => undefined];
     client.on('error', () => undefined);
     client.on('data', (bytes) => {
@@ -320,9 +341,10 @@ export class Duty {
     return Math.min(Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS), LATEST_SEEK_MS);
   }
 
-  #seekIn(longestMs: number): void {
+  /** `leastMs`: for processes that leave it to the deputies to be first. */
+  #seekIn(longestMs: number, leastMs = 0): void {
     this.#timer?.cancel();
-    this.#timer = this.#clock.timer(longestMs * Math.random(), () => this.seek());
+    this.#timer = this.#clock.timer(leastMs + longestMs * Math.random(), () => this.seek());
   }
 
   #path(name = this.#name): string {

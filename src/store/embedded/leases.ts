@@ -34,8 +34,10 @@ export interface Judged {
   readonly noticed: readonly LeaseRow[];
 }
 
-/** The leases that end as soon as none of these processes is left. */
-interface Named {
+/** Processes, and the leases that end as soon as none of them is left. */
+export interface Suspect {
+  /** The processes, as the store has them. */
+  readonly told: string;
   readonly ids: number[];
   readonly processes: readonly ProcessIdentity[];
 }
@@ -47,7 +49,7 @@ export class Leases {
   readonly #clock: Clock;
   readonly #vigil = new Vigil();
   readonly #isGone: (process: ProcessIdentity) => boolean;
-  #named: { readonly text: string; readonly all: readonly Named[] } = { text: '', all: [] };
+  #named: { readonly text: string; readonly all: readonly Suspect[] } = { text: '', all: [] };
   readonly own: OwnClock;
   #lookAtStrangers = Number.NEGATIVE_INFINITY;
 
@@ -181,13 +183,18 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** The leases whose processes have all ended, for certain. `isPresent`: a process that need not be looked up. */
-  ofTheDead(isPresent: (process: ProcessIdentity) => boolean = () => false): number[] {
-    const dead: number[] = [];
-    for (const { ids, processes } of this.#withProcesses()) {
-      if (!processes.some(isPresent) && processes.every(this.#isGone)) dead.push(...ids);
-    }
-    return dead;
+  /** The processes that leases end with, those of the eldest lease first. `isPresent`: a process that need not be looked up. */
+  suspects(isPresent: (process: ProcessIdentity) => boolean = () => false): readonly Suspect[] {
+    return this.#withProcesses().filter(({ processes }) => !processes.some(isPresent));
+  }
+
+  /** Whether all of them have ended, for certain: that stays so. */
+  readonly areGone = ({ processes }: Suspect): boolean => processes.every(this.#isGone);
+
+  /** The leases that end with just these processes, by what the store says now. */
+  endingWith(gone: readonly Suspect[]): number[] {
+    const names = new Set(gone.map(({ told }) => told));
+    return this.#withProcesses().flatMap(({ told, ids }) => (names.has(told) ? ids : []));
   }
 
   /** From time to time: forgets processes that no lease names any more. */
@@ -200,9 +207,10 @@ export class Leases {
   }
 
   /** Read as one text, which on most rounds is the one of the round before: hundreds of rows take longer to fetch. */
-  #withProcesses(): readonly Named[] {
+  #withProcesses(): readonly Suspect[] {
     const { text } = this.#sql(
-      `SELECT json_group_array(json_array(id, CAST(processes AS TEXT))) AS text FROM lease WHERE processes IS NOT NULL`,
+      `SELECT json_group_array(json_array(id, CAST(processes AS TEXT))) AS text
+       FROM (SELECT id, processes FROM lease WHERE processes IS NOT NULL ORDER BY id)`,
     ).get() as { text: string };
     if (text !== this.#named.text) this.#named = { text, all: namedIn(text) };
     return this.#named.all;
@@ -214,12 +222,12 @@ export class Leases {
 }
 
 /** Leases of the same processes are put together. One with a process that makes no sense is ended by its time alone. */
-function namedIn(text: string): Named[] {
-  const named = new Map<string, Named>();
+function namedIn(text: string): Suspect[] {
+  const named = new Map<string, Suspect>();
   for (const [id, told] of JSON.parse(text) as [number, string][]) {
     const known = named.get(told);
     if (known !== undefined) known.ids.push(id);
-    else named.set(told, { ids: [id], processes: identitiesIn(told) ?? [] });
+    else named.set(told, { told, ids: [id], processes: identitiesIn(told) ?? [] });
   }
   return [...named.values()].filter(({ processes }) => processes.length > 0);
 }

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { TestClock } from '../../testing/index.ts';
 import type { Duty } from './duty.ts';
 import type { Engine } from './engine.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
+import type { Suspect } from './leases.ts';
 import type { Listening } from './listening.ts';
 import type { Mark } from './mark.ts';
 import { Sentry } from './sentry.ts';
@@ -10,9 +12,10 @@ import { Turns } from './turns.ts';
 const MINUTE_MS = 60_000;
 
 /** One process of so many that wait, with what it does counted. */
-function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
+function waiting(count: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
   const clock = new TestClock();
   const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0, called: [] as number[][] };
+  const processes = { all: [] as number[], gone: new Set<number>(), order: [] as string[] };
   const rank = { isAmongEldest: true, asked: 0 };
   const mark = { age: 0, isFresh: (_forMs: number) => false };
   const duty = {
@@ -20,6 +23,8 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     isHeardFor: how.isHeardFor ?? false,
     isOn: !how.isRelieved,
     isPresent: () => true,
+    hasPredecessor: false,
+    isPredecessor: ({ pid }: ProcessIdentity) => pid === 1,
     seek: () => undefined,
     check: () => undefined,
     heed: () => undefined,
@@ -31,13 +36,21 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
   const engine = {
     isCalledFor: false,
     leases: {
-      ofTheDead(isPresent?: unknown) {
+      suspects(isPresent: (process: ProcessIdentity) => boolean = () => false): Suspect[] {
         did.deathsLookedFor += 1;
-        if (isPresent === undefined) did.looksUpAll += 1;
-        return [];
+        if (!isPresent(named(0))) did.looksUpAll += 1;
+        return processes.all
+          .filter((pid) => !isPresent(named(pid)))
+          .map((pid) => ({ told: String(pid), ids: [pid], processes: [named(pid)] }));
       },
+      areGone({ told }: Suspect) {
+        processes.order.push(told);
+        return processes.gone.has(Number(told));
+      },
+      endingWith: (gone: Suspect[]) => gone.flatMap(({ ids }) => ids),
       tidy: () => undefined,
     },
+    endLeases: (find: () => number[]) => processes.order.push(`end ${find()}`),
     giveBack: () => false,
   };
   const listening = {
@@ -47,7 +60,7 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     look: () => (did.looks += 1),
     stayOnList: () => undefined,
     version: 1,
-    count: () => processes,
+    count: () => count,
     isAmongEldest() {
       rank.asked += 1;
       return rank.isAmongEldest;
@@ -69,7 +82,11 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
     },
   );
   sentry.begin();
-  return { clock, did, duty, listening, mark, rank, sentry };
+  return { clock, did, duty, listening, mark, processes, rank, sentry };
+}
+
+function named(pid: number): ProcessIdentity {
+  return { boot: 'b', space: 's', pid, start: '1' };
 }
 
 describe('a process that waits', () => {
@@ -132,6 +149,39 @@ describe('a process that waits', () => {
     sentry.onDuty();
     await clock.advance(5);
     expect(did.deathsLookedFor).toBe(2);
+  });
+
+  it('looks for the process on duty alone when that has hung up, again until it has ended, whoever has just been on a round', async () => {
+    const { clock, duty, mark, processes, sentry } = waiting(200, { isRelieved: true });
+    await clock.advance(MINUTE_MS);
+    Object.assign(duty, { isRelieved: false, hasPredecessor: true });
+    mark.isFresh = () => true;
+    processes.all = [1, 2, 3];
+    sentry.goAtOnce();
+    await clock.advance(5);
+    expect(processes.order).toEqual(['1']);
+    processes.gone.add(1);
+    await clock.advance(10);
+    expect(processes.order).toEqual(['1', '1', 'end 1']);
+    await clock.advance(200);
+    expect(processes.order).toHaveLength(3);
+    // Another process may have ended in the same moment.
+    Object.assign(duty, { isOn: true });
+    sentry.onDuty();
+    processes.order.length = 0;
+    await clock.advance(5);
+    expect(processes.order).toEqual(['1', '2', '3', 'end 1']);
+    await clock.advance(50);
+    expect(processes.order).toHaveLength(4);
+  });
+
+  it('ends what the first of many held before it looks up the last', async () => {
+    const { clock, processes } = waiting(200, { isRelieved: false });
+    processes.all = Array.from({ length: 40 }, (_, index) => index + 1);
+    processes.gone.add(1).add(40);
+    await clock.advance(51);
+    expect(processes.order.filter((what) => what.startsWith('end'))).toEqual(['end 1', 'end 40']);
+    expect(processes.order.indexOf('end 1')).toBe(16);
   });
 
   it('counts its neighbours only when their list has changed', async () => {

@@ -5,8 +5,10 @@
  * costs next to nothing.
  */
 import type { Clock, Timer } from '../../clock.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
 import type { Duty } from './duty.ts';
 import type { Engine } from './engine.ts';
+import type { Suspect } from './leases.ts';
 import type { Listening } from './listening.ts';
 import type { Mark } from './mark.ts';
 import type { Turns } from './turns.ts';
@@ -28,6 +30,11 @@ const LOOK_UP_MS = 2000;
 const TIDYING_MS = 2000;
 /** A process whose connection has closed may take this long to end, and many may end at once; then twice as long, and so on. */
 const HURRY_MS = 5;
+/**
+ * So many processes are looked up before this process does anything else: what the first of them held is free before the last
+ * is looked up, and hundreds take a while on a busy machine.
+ */
+const LOOK_UP_AT_ONCE = 16;
 /** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
 const STALE_MS = 1000;
 /**
@@ -67,11 +74,13 @@ export class Sentry {
   readonly #around: Surroundings;
   #timer: Timer | undefined;
   #looked = 0;
-  #lookedUp = 0;
+  #lookedUp = Number.NEGATIVE_INFINITY;
   /** Undefined while this process is not on duty. */
   #rang: number | undefined;
   /** How long to wait before looking for a process that has hung up. Undefined while nobody has. */
   #hurryMs: number | undefined;
+  /** The process that has hung up was on duty. Deputies look up only that one; the next process on duty looks up all, once. */
+  #isAfterPredecessor = false;
   #tidied = 0;
   #waiting = 1;
   #isDeputy = true;
@@ -114,8 +123,16 @@ export class Sentry {
     this.#aloneSince = this.#clock.now();
     // Not urgent, and dear; it is for the next process on duty.
     this.#tidied = this.#clock.monotonic();
-    const together = this.#listening.isDeaf ? this.#waiting : Math.min(this.#waiting, DEPUTIES);
-    this.#goIn(Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS) * Math.random());
+    const isFirst = this.#isDeputy || !this.#listening.isDeaf;
+    this.#isAfterPredecessor = isFirst && this.#around.duty?.hasPredecessor === true;
+    if (this.#isAfterPredecessor) {
+      this.#hurryMs = HURRY_MS;
+      return this.#goIn(this.#hurryMs);
+    }
+    const together = isFirst ? Math.min(this.#waiting, DEPUTIES) : this.#waiting;
+    const spreadMs = Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS);
+    // Processes that have noticed only because they are deaf leave it to the deputies to be first.
+    this.#goIn((isFirst ? 0 : DEPUTIES * BETWEEN_ROUNDS_MS) + spreadMs * Math.random());
   }
 
   /**
@@ -125,7 +142,12 @@ export class Sentry {
   onDuty(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
-    if (this.#aloneMs < LATEST_ROUND_MS) this.#hurryMs = HURRY_MS;
+    if (this.#aloneMs < LATEST_ROUND_MS) {
+      this.#hurryMs = HURRY_MS;
+      this.#isAfterPredecessor = this.#around.duty?.hasPredecessor === true;
+      // Others may have ended together with it.
+      this.#lookedUp = Number.NEGATIVE_INFINITY;
+    }
     this.#goIn(this.#hurryMs ?? this.#roundMs);
   }
 
@@ -137,7 +159,8 @@ export class Sentry {
   /** A process that relied on us may have ended: does not wait for the next round. */
   hurry(): void {
     this.#left += 1;
-    if (this.#timer === undefined || this.#hurryMs !== undefined) return;
+    if (this.#timer === undefined || (this.#hurryMs !== undefined && !this.#isAfterPredecessor)) return;
+    this.#isAfterPredecessor = false;
     this.#hurryMs = HURRY_MS;
     this.#timer.cancel();
     this.#goIn(this.#hurryMs);
@@ -204,7 +227,7 @@ export class Sentry {
     }
     this.#quietly(() => this.#listening.stayOnList());
     if (this.#isRelieved) {
-      this.#hurryMs = undefined;
+      this.#calmDown();
       this.#left = 0;
       this.#countOthers();
       this.#around.duty?.check();
@@ -213,7 +236,7 @@ export class Sentry {
       this.#forOthers(now);
     } else {
       this.#forOthers(now);
-      if (this.#hasJustBeen() && this.#hurryMs === undefined) return;
+      if (!this.#isRoundNeeded()) return;
     }
     this.#endLeases(now);
     if (now - this.#tidied < Math.max(TIDYING_MS, this.#restMs)) return;
@@ -227,26 +250,55 @@ export class Sentry {
   }
 
   #endLeases(now: number): void {
-    const isForAll = now - this.#lookedUp >= LOOK_UP_MS;
-    if (isForAll) this.#lookedUp = now;
-    const isPresent = isForAll ? undefined : this.#around.duty?.isPresent;
+    const isPresent = this.#presentAt(now);
     this.#quietly(() => {
-      const { leases } = this.#engine;
-      // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      const dead = leases.ofTheDead(isPresent).length;
-      if (!this.#engine.isCalledFor && dead === 0) return this.#hurryOn();
-      this.#left = Math.max(this.#left, dead);
-      this.#hurryMs = undefined;
-      this.#engine.endLeases(() => leases.ofTheDead(isPresent));
-      this.#replaceDeputies();
+      if (this.#engine.isCalledFor) this.#engine.endLeases(() => []);
+      this.#lookUp(this.#engine.leases.suspects(isPresent));
     });
+  }
+
+  /** Tells which processes need not be looked up. Undefined: all are. */
+  #presentAt(now: number): ((process: ProcessIdentity) => boolean) | undefined {
+    const { duty } = this.#around;
+    const isDue = now - this.#lookedUp >= LOOK_UP_MS;
+    if (this.#isAfterPredecessor && !(isDue && duty?.isOn === true)) {
+      return (process) => duty?.isPredecessor(process) !== true;
+    }
+    if (!isDue) return duty?.isPresent;
+    this.#lookedUp = now;
+    return undefined;
+  }
+
+  /** Without keeping others from writing, except to end what is found. */
+  #lookUp(suspects: readonly Suspect[], found = 0): void {
+    const { leases } = this.#engine;
+    const gone = suspects.slice(0, LOOK_UP_AT_ONCE).filter(leases.areGone);
+    if (gone.length > 0) this.#engine.endLeases(() => leases.endingWith(gone));
+    const [rest, sum] = [suspects.slice(LOOK_UP_AT_ONCE), found + gone.length];
+    if (rest.length > 0) return void setImmediate(() => this.#lookUpRest(rest, sum));
+    if (sum === 0) return this.#hurryOn();
+    this.#left = Math.max(this.#left, sum);
+    this.#calmDown();
+    this.#replaceDeputies();
+  }
+
+  #lookUpRest(suspects: readonly Suspect[], found: number): void {
+    if (this.#timer !== undefined) this.#quietly(() => this.#lookUp(suspects, found));
+  }
+
+  #calmDown(): void {
+    this.#hurryMs = undefined;
+    this.#isAfterPredecessor = false;
   }
 
   /** The process that has hung up is still ending, or had nothing in the store: tries again until the next round is due anyway. */
   #hurryOn(): void {
     if (this.#hurryMs === undefined || this.#timer === undefined) return;
-    this.#hurryMs = this.#hurryMs * 2 < this.#roundMs ? this.#hurryMs * 2 : undefined;
-    if (this.#hurryMs === undefined) return this.#replaceDeputies();
+    if (this.#hurryMs * 2 >= this.#roundMs) {
+      this.#calmDown();
+      return this.#replaceDeputies();
+    }
+    this.#hurryMs *= 2;
     this.#timer.cancel();
     this.#goIn(this.#hurryMs);
   }
@@ -316,6 +368,13 @@ export class Sentry {
     }
     // It is set at once: of hundreds of processes that look, one takes over.
     return !mark.isFresh(now, STALE_MS);
+  }
+
+  /** False if another process has just been on its round. Whoever is in a hurry goes nevertheless. */
+  #isRoundNeeded(): boolean {
+    // To look for one process only is no round for others.
+    if (this.#isAfterPredecessor && this.#around.duty?.isOn !== true) return true;
+    return !this.#hasJustBeen() || this.#hurryMs !== undefined;
   }
 
   #hasJustBeen(): boolean {

@@ -1,6 +1,7 @@
 /** What members do: join, own assets and hand them on, follow the others, lead, and broadcast the topology. */
 import { topologyOf } from '../../core/index.ts';
 import type { FollowedMembers } from '../../runtime/members/followed-members.ts';
+import type { JoinOptions } from '../../runtime/members/joining.ts';
 import type { Membership } from '../../runtime/members/membership.ts';
 import type { Term } from '../../runtime/members/lead.ts';
 import { type Story, User } from './user.ts';
@@ -66,10 +67,11 @@ export class MemberWorker extends User {
     if (this.random.chance(0.7)) this.note((await members.leave(id, incarnation)).kind);
   }
 
-  #terms(): { assets?: readonly string[]; exclusive?: boolean; weight?: number; keepAlive?: boolean } {
+  #terms(): JoinOptions {
     if (this.random.chance(0.5)) return {};
     const exclusive = this.random.chance(0.4);
-    return { assets: [this.random.pick(ASSETS)], exclusive, weight: this.random.whole(1, 3), keepAlive: false };
+    const assets = [this.random.pick(ASSETS)];
+    return { assets, exclusive, weight: this.random.whole(1, 3), sensitive: true, keepAlive: false };
   }
 
   async #change(membership: Membership): Promise<void> {

@@ -227,7 +227,7 @@ export class NamedWorker extends User {
     // Some users never come back; then the lease ends the hold.
     if (!this.random.chance(0.7)) return;
     this.checker.endsElsewhere(claim);
-    await lock.release(claim);
+    await this.releaseClaim(lock, claim);
   }
 
   /** No other user ever wants this lock, so nothing else can have happened to it. */
@@ -238,9 +238,8 @@ export class NamedWorker extends User {
     await this.pause(100);
     const { kind } = await lock.renew(claim);
     if (kind !== 'refreshed') this.fail(`${lock.resource} was renewed by its only holder: ${kind}`);
-    this.doing = `releases ${lock.name}, detached`;
-    const released = await lock.release(claim);
-    if (released.kind !== 'released') this.fail(`${lock.resource} was released by its only holder: ${released.kind}`);
+    const released = await this.releaseClaim(lock, claim);
+    if (released !== 'released') this.fail(`${lock.resource} was released by its only holder: ${released}`);
   }
 
   /** Acts as an administrator: takes the lock, or ends every hold. */

@@ -91,12 +91,15 @@ export class Network implements Store {
     const inner = await this.#call('read', () =>
       this.#inner.watch(range, since, AbortSignal.any([signal, over.signal])),
     );
+    const end = (): void => watch.end();
     const watch = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
       over.abort();
+      // A process that opens a watch again after each cut follows with one signal.
+      signal.removeEventListener('abort', end);
       this.#watches.delete(watch);
     });
     this.#watches.add(watch);
-    signal.addEventListener('abort', () => watch.end());
+    signal.addEventListener('abort', end);
     void watch.pump(inner);
     return watch;
   }

@@ -108,7 +108,7 @@ export class SlotsWorker extends User {
     await this.pause(1000);
     if (this.random.chance(0.5)) await pool.renew(claim);
     if (this.random.chance(0.3)) await pool.extend(claim, 2000, { maxHoldMs: 20_000 });
-    if (this.random.chance(0.7)) await pool.release(claim);
+    if (this.random.chance(0.7)) await this.releaseClaim(pool, claim);
   }
 
   async #forced(): Promise<void> {

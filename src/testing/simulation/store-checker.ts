@@ -58,6 +58,8 @@ export class StoreChecker {
   readonly #alive = new Set<string>();
   /** When each lease ended that did. */
   readonly #endedAt = new Map<string, number>();
+  /** The holds whose holders released them, by resource and token. */
+  readonly #released = new Set<string>();
   /** How many writes of each resource it has seen. */
   readonly #writesOf = new Map<string, number>();
   /** How many writes of records and tickets it has seen. */
@@ -82,7 +84,10 @@ export class StoreChecker {
       } else if (key.startsWith(RECORDS)) {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
-        for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
+        for (const { type, holder, token } of events) {
+          if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
+          if (type.endsWith(':released')) this.#released.add(`${resource} #${String(token)}`);
+        }
         // One write may grant and resize, in any order. A capacity that one write both set and changed appears only as the `from`
         // of that change.
         const resized = events.flatMap(({ type, capacity, from }) =>
@@ -209,6 +214,11 @@ export class StoreChecker {
   /** Whether the store still has this hold. */
   isStored({ resource, token }: { readonly resource: string; readonly token: number }): boolean {
     return this.#records.get(resource)?.holds.some((hold) => hold.token === token) ?? false;
+  }
+
+  /** Whether this hold ended by a release, and was not taken away. */
+  wasReleased({ resource, token }: { readonly resource: string; readonly token: number }): boolean {
+    return this.#released.has(`${resource} #${token}`);
   }
 
   lookForChanged(): void {

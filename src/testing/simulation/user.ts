@@ -23,6 +23,8 @@ export interface Place {
   readonly locks: readonly string[];
 }
 
+type Claimed = Pick<Held, 'resource' | 'holder' | 'token'>;
+
 /** Thrown by the callbacks of users, on purpose. */
 export class Thrown extends Error {}
 
@@ -108,6 +110,19 @@ export abstract class User {
     this.doing = `releases ${hold.resource} #${hold.token}`;
     if (this.random.chance(0.1)) await hold[Symbol.asyncDispose]();
     else await hold.release();
+  }
+
+  /** Releases a detached hold, which is said to be released only if it was, and not taken away before. */
+  protected async releaseClaim(
+    of: { release(claim: Claimed): Promise<{ readonly kind: string }> },
+    claim: Claimed,
+  ): Promise<string> {
+    const { resource, token } = claim;
+    this.doing = `releases ${resource} #${token}, detached`;
+    const { kind } = await of.release(claim);
+    if (kind === 'released' && !this.checker.store.wasReleased(claim))
+      this.fail(`${resource} #${token} was said to be released to ${this.name}, and was taken away`);
+    return kind;
   }
 
   /** Asks under a holder's name, so that the checker knows what this holder asked for. */

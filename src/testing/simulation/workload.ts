@@ -127,7 +127,7 @@ export class Worker extends User {
       if ((await lock.renew(hold)).kind !== 'refreshed') return;
     }
     // Some users never come back; then the lease ends the hold.
-    if (this.random.chance(0.7)) await lock.release(hold);
+    if (this.random.chance(0.7)) await this.releaseClaim(lock, hold);
   }
 
   async #limited(): Promise<void> {

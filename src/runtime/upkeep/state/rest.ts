@@ -4,7 +4,7 @@
  * A task that a worker has is loaded as pending: in the other store that worker has no lease. The driver of a pipeline is
  * left out for the same reason, and with it the token that later drivers would have to exceed.
  */
-import { isFinished, isOwned, type Json, NO_BOOKKEEPING } from '../../../core/index.ts';
+import { isFinished, isOwned, type Json, NO_BOOKKEEPING, unreadableIn } from '../../../core/index.ts';
 import {
   type KeyValue,
   type Operation,
@@ -36,18 +36,27 @@ export type Rest = Pick<SavedState, 'tasks' | 'pipelines' | 'keys'>;
 
 export async function restOf(runtime: Runtime, malformed: (one: Malformed) => void): Promise<Rest> {
   return {
-    tasks: await tasksOf(runtime),
+    tasks: await tasksOf(runtime, malformed),
     pipelines: await pipelinesOf(runtime, malformed),
     keys: await keysOf(runtime),
   };
 }
 
-/** In the order of publication, so that the older ones go first in the other store too. */
-async function tasksOf(runtime: Runtime): Promise<readonly SavedTask[]> {
+/**
+ * In the order of publication, so that the older ones go first in the other store too. A task that nobody claims, because its status
+ * or data cannot be read, is left out: as pending, somebody would claim it in the other store.
+ */
+async function tasksOf(runtime: Runtime, malformed: (one: Malformed) => void): Promise<readonly SavedTask[]> {
   const tasks = [...(await readAllTasks(runtime)).values()].filter(({ data }) => data !== undefined);
   tasks.sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0));
-  return tasks.map((task) => {
+  return tasks.flatMap((task) => {
     const { id, data, owner, status } = task;
+    const problem = unreadableIn(task);
+    if (problem !== undefined) {
+      const key = data?.problem === undefined ? taskKeys(id).status : taskKeys(id).data;
+      malformed(malformedBy(key, corrupt(key, problem)));
+      return [];
+    }
     const { claim: _, events: _events, retryAt: _at, ...bookkeeping } = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
     const isOver = isFinished(task);
     return {

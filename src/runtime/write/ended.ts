@@ -1,0 +1,50 @@
+/** How a hold ended, from the history of its record: for a release in doubt of which no letter can tell. */
+import type { Clock } from '../../clock.ts';
+import type { Hold } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import type { Revision, Store } from '../../store/index.ts';
+import { decode, type RecordDocument } from '../layout.ts';
+
+interface Host {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly stopped: AbortSignal;
+}
+
+/**
+ * Whether the hold, which the record had at the revision `since` and has no longer, was released, and not taken away. Throws if the
+ * store has forgotten how it ended.
+ */
+export async function wasReleased(
+  { store, clock, stopped }: Host,
+  record: string,
+  since: Revision,
+  { id, token }: Pick<Hold, 'id' | 'token'>,
+): Promise<boolean> {
+  const over = new AbortController();
+  let last = token;
+  const alive = clock.keepAlive?.();
+  try {
+    for await (const { changes } of await store.watch(
+      { key: record },
+      since,
+      AbortSignal.any([stopped, over.signal]),
+    )) {
+      for (const change of changes) {
+        if (change.kind !== 'put') throw unknown();
+        const { events, record: after } = decode<RecordDocument<{ readonly holds: readonly Hold[] }>>(change.pair);
+        const held = after.holds.find((hold) => hold.id === id);
+        if (held === undefined) return events.some(({ type, token: of }) => type.endsWith(':released') && of === last);
+        last = held.token;
+      }
+    }
+    throw unknown();
+  } finally {
+    alive?.cancel();
+    over.abort();
+  }
+}
+
+function unknown(): Failure {
+  return new Failure('compacted', 'the store has forgotten how the hold ended');
+}
