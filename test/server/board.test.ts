@@ -72,6 +72,25 @@ describe('the board', () => {
     }
   });
 
+  it('comes in lines too, so that a reader can do something else between two of them', async () => {
+    for (let place = 0; place < 60; place++) await server.box.lock(`many/${place}`).acquire({ holder: 'a' });
+    await server.box.semaphore('many', { capacity: 2 }).acquire({ holder: 'a' });
+    const response = await server.fetch('GET', '/v1/board/lines');
+    expect(response.headers.get('content-type')).toBe('application/jsonl');
+    const [first, ...rest] = (await response.text())
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, { name: string }[]>);
+    const { body } = await server.get('/v1/board');
+    const { locks, semaphores, ...others } = body;
+    expect(Object.keys(first ?? {})).toEqual(Object.keys(others));
+    expect(rest.pop()).toEqual({ isWhole: true });
+    const named = (what: string): readonly string[] => rest.flatMap((line) => line[what] ?? []).map(({ name }) => name);
+    const names = (all: readonly { name: string }[]): readonly string[] => all.map(({ name }) => name);
+    expect([named('locks'), named('semaphores')]).toEqual([names(locks), names(semaphores)]);
+    expect(Math.max(...rest.map((line) => (line['locks'] ?? line['semaphores'] ?? []).length))).toBe(50);
+  });
+
   it('is asked again for some resources by name, each with its revision', async () => {
     const { body } = await server.get('/v1/resources?resource=lock/main&resource=semaphore/gpu&resource=lock/never');
     expect(body.locks).toMatchObject([{ name: 'main' }, { name: 'never', isFree: true }]);

@@ -45,7 +45,7 @@ export class TestServer {
   async ask(method: string, path: string, body?: unknown, asked?: Asked): Promise<Told> {
     const response = await this.fetch(method, path, body, asked);
     const text = await response.text();
-    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    const isJson = /json(?:;|$)/.test(response.headers.get('content-type') ?? '');
     return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
   }
 

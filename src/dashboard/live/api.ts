@@ -89,9 +89,19 @@ export async function send(method: 'POST' | 'PUT' | 'DELETE', path: string, body
   return answered(await fetch(path, init));
 }
 
-/** The pieces of the stream of events as they come. */
-export async function* stream(path: string, signal: AbortSignal): AsyncGenerator<string> {
-  const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }), cache: 'no-store', signal });
+/** The lines of an answer as they come, some at a time. */
+export async function* lines(path: string, signal: AbortSignal): AsyncGenerator<readonly string[]> {
+  let rest = '';
+  for await (const piece of stream(path, AbortSignal.any([signal, AbortSignal.timeout(60_000)]), 'application/jsonl')) {
+    const whole = (rest + piece).split('\n');
+    rest = whole.pop() ?? '';
+    yield whole;
+  }
+}
+
+/** The pieces of a stream, of events if nothing else is asked for, as they come. */
+export async function* stream(path: string, signal: AbortSignal, type = 'text/event-stream'): AsyncGenerator<string> {
+  const response = await fetch(path, { headers: headers({ Accept: type }), cache: 'no-store', signal });
   if (!response.ok || response.body === null) {
     await answered(response);
     return;

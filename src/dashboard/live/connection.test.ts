@@ -14,10 +14,15 @@ function granted(revision: number): Happening {
   };
 }
 
+const WHOLE = '/v1/board/lines';
+
 /** A server whose answers a test decides. */
 class Server {
   readonly asked: string[] = [];
   board: object | number = { since: 10, revision: 10, at: AT };
+  /** The lines after the first. */
+  more: object[] = [];
+  breaksOff = false;
   past: object[] = [granted(8), granted(11)];
   isPastWhole = true;
   denials: number | 'away' = 5;
@@ -34,10 +39,15 @@ class Server {
     if (path === '/metrics') return Promise.resolve(new Response(`signalbox_denials_total ${this.denials}\n`));
     if (path.startsWith('/v1/history?since'))
       return Promise.resolve(Response.json({ events: this.past, isWhole: this.isPastWhole }));
-    const answer = path === '/v1/board' ? this.board : path.startsWith('/v1/board') ? this.work : { events: [] };
-    if (typeof answer === 'number') return Promise.resolve(new Response('{"detail":"away"}', { status: answer }));
-    return Promise.resolve(Response.json(answer));
+    if (path === WHOLE) return Promise.resolve(this.#whole());
+    return Promise.resolve(Response.json(path.startsWith('/v1/board') ? this.work : { events: [] }));
   };
+
+  #whole(): Response {
+    if (typeof this.board === 'number') return new Response('{"detail":"away"}', { status: this.board });
+    const lines = [this.board, ...this.more, ...(this.breaksOff ? [] : [{ isWhole: true }])];
+    return new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
 
   send(text: string): void {
     this.#stream?.enqueue(new TextEncoder().encode(`${text}\n\n`));
@@ -87,7 +97,7 @@ describe('a stream that says that events were missed', () => {
     expect(store.link.kind).toBe('reconnecting');
     await later(20_000);
     expect(store.link.kind).toBe('reconnecting');
-    expect(server.asked.filter((path) => path === '/v1/board').length).toBeGreaterThan(3);
+    expect(server.asked.filter((path) => path === WHOLE).length).toBeGreaterThan(3);
     server.board = { since: 30, revision: 30, at: AT, locks: [{ name: 'main', token: 1, holds: [] }] };
     await later(6_000);
     server.send(': alive');
@@ -173,18 +183,46 @@ describe('a page that stays open', () => {
     expect(reads()).toBeLessThanOrEqual(4);
   });
 
-  it('reads the whole board when more has changed than it can read one by one', async () => {
-    const boards = (): number => server.asked.filter((path) => path === '/v1/board').length;
-    await stayAlive(40);
-    const locks = Array.from({ length: 2_500 }, (_, place) => {
+  const boards = (): number => server.asked.filter((path) => path === WHOLE).length;
+  const streams = (): number => server.asked.filter((path) => path.startsWith('/v1/events')).length;
+  const toMany = (): void => {
+    const events = Array.from({ length: 2_500 }, (_, place) => {
       const event = { type: 'lock:acquired', resource: `lock/l${place}`, holder: 'a', token: 1, at: 1 };
       return `id: r${20 + place},t${20 + place}\ndata: ${JSON.stringify({ ...event, id: `${20 + place}.0` })}`;
     });
+    server.send(events.join('\n\n'));
+  };
+
+  it('reads the whole board when more has changed than it can read one by one, and follows the same stream', async () => {
+    await stayAlive(40);
     expect(boards()).toBe(1);
-    server.board = { since: 9_000, revision: 9_000, at: AT };
-    server.send(locks.join('\n\n'));
-    const isFollowed = (): boolean => server.asked.includes('/v1/events?since=9000');
-    for (let seconds = 0; seconds < 25 && !isFollowed(); seconds++) await stayAlive(1);
-    expect([isFollowed(), boards(), store.state?.unread.size]).toEqual([true, 2, 0]);
+    // The store has forgotten all but one, and one was taken after the board was read.
+    server.board = { since: 2_518, revision: 2_518, at: AT };
+    server.more = [{ locks: [{ name: 'l7', token: 1, holds: [{ holder: 'b', token: 2 }] }] }];
+    toMany();
+    for (let seconds = 0; seconds < 25 && boards() < 2; seconds++) await stayAlive(1);
+    await stayAlive(1);
+    const names = [...(store.state?.resources.keys() ?? [])];
+    expect([boards(), streams(), names.sort()]).toEqual([2, 1, ['lock/l2499', 'lock/l7']]);
+    expect(store.state?.resources.get('lock/l7')?.holds.map(({ holder }) => holder)).toEqual(['b']);
+    expect([...(store.state?.unread ?? [])]).toEqual(['lock/l2499']);
+  });
+
+  it('does not take a part of the board for the whole', async () => {
+    await stayAlive(40);
+    server.breaksOff = true;
+    toMany();
+    for (let seconds = 0; seconds < 25 && boards() < 2; seconds++) await stayAlive(1);
+    await stayAlive(1);
+    expect([boards(), store.state?.resources.size]).toEqual([2, 2_500]);
+  });
+
+  it('reads the whole board now and then, because no event tells what the store forgets', async () => {
+    server.send(`id: r11,t11\ndata: ${JSON.stringify(granted(11))}`);
+    await stayAlive(2);
+    expect(store.state?.resources.has('lock/main')).toBe(true);
+    server.board = { since: 12, revision: 12, at: AT };
+    await stayAlive(620);
+    expect([boards(), streams(), store.state?.resources.size]).toEqual([2, 1, 0]);
   });
 });

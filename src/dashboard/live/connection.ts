@@ -2,21 +2,24 @@
  * Reads the board, follows the events from there, and goes on where it was when the connection breaks. What is in sight is
  * read again now and then, because events do not tell everything: a waiter that gives up leaves none.
  */
-import { countedPast, deniedUpTo, remembered } from '../model/apply.ts';
+import { boardRead, countedPast, deniedUpTo, isHeld, remembered } from '../model/apply.ts';
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
 import { revisionOf } from '../model/as-of.ts';
 import { pauseBefore } from '../model/link.ts';
-import { boardIn, items, memberIn, object, pipelineIn, resourceIn, taskIn, timeIn } from '../model/read.ts';
+import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, timeIn } from '../model/read.ts';
 import { SentEvents } from '../model/sent.ts';
-import type { Happening, Resource } from '../model/types.ts';
+import type { Happening } from '../model/types.ts';
 import { get, getText, keptToken, type PastEvents, pastEvents, Refused, stream } from './api.ts';
+import { type ReadBoard, readBoard } from './board.ts';
 import type { Store } from './store.ts';
 
 const READ_AGAIN_MS = 1_500;
 /** A page that nobody sees reads more slowly, and does read: what no event tells would pile up. */
 const HIDDEN_MS = 30_000;
-/** So many are not read one by one: the board as a whole is sooner there. */
+/** So many are not read one by one: the board as a whole is sooner there. Else it is read seldom, for what the store forgets. */
 const MOST_UNREAD = 2_000;
+const MUCH_UNREAD_MS = 30_000;
+const WHOLE_MS = 600_000;
 /** What is in sight is read again after this time, even if no event was heard of it. */
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
@@ -32,8 +35,6 @@ const DENIALS_MS = 30_000;
 const MANY = 10;
 /** A large store is read for at most a tenth of the time. */
 const REST = 10;
-
-const isHeld = (name: string): boolean => /^(lock|semaphore)\//.test(name);
 
 export class Connection {
   readonly #store: Store;
@@ -73,7 +74,7 @@ export class Connection {
     this.#store.news({ kind: 'tick', at: Date.now() });
     // A stream that is silent is given up: its end may never arrive.
     if (link.kind === 'live' && this.#store.link.kind === 'reconnecting') this.start();
-    if (this.#store.link.kind === 'live') this.#store.draw();
+    if (this.#store.link.kind === 'live') this.#store.drawSoon();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
@@ -100,17 +101,23 @@ export class Connection {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    const begun = Date.now();
-    const answer = object(await get('/v1/board', signal));
-    this.#loaded = { at: Date.now(), took: Date.now() - begun };
-    this.#place = String(answer['since']);
+    const { board, since, at } = await this.#readBoard(signal);
+    this.#place = String(since);
     this.#isBehind = false;
-    this.#work = { at: Date.now(), took: 0 };
     const heard = this.#store.state?.revision ?? 0;
-    const at = timeIn(answer['at']) ?? Date.now();
-    this.#store.begin(boardIn(answer), at);
+    this.#store.begin(board, at);
     void this.#readPast(signal);
-    void this.#countPast(signal, { heard, until: Number(answer['since']), at });
+    void this.#countPast(signal, { heard, until: since, at });
+  }
+
+  async #readBoard(signal: AbortSignal): Promise<ReadBoard> {
+    const begun = Date.now();
+    try {
+      return await readBoard(signal);
+    } finally {
+      this.#loaded = { at: Date.now(), took: Date.now() - begun };
+      this.#work = this.#loaded;
+    }
   }
 
   /** Of the last hour what only events tell; those to come are in the stream. */
@@ -163,13 +170,9 @@ export class Connection {
     if (document.hidden && Date.now() - this.#readAt < HIDDEN_MS) return;
     this.#readAt = Date.now();
     const unread = [...state.unread].filter(isHeld);
-    if (unread.length > MOST_UNREAD && isRested(this.#loaded, HIDDEN_MS)) {
-      this.#isBehind = true;
-      this.start();
-      return;
-    }
     this.#isReading = true;
     try {
+      if (isRested(this.#loaded, unread.length > MOST_UNREAD ? MUCH_UNREAD_MS : WHOLE_MS)) return await this.#readAll();
       // While the page shows the past, the live board is kept right all the same.
       const { past } = this.#store.snapshot;
       const now = past === undefined ? this.#store.snapshot.now : Date.now();
@@ -200,11 +203,14 @@ export class Connection {
     const query = names.map((name) => `resource=${encodeURIComponent(name)}`).join('&');
     const answer = object(await get(`/v1/resources?${query}`));
     const at = timeIn(answer['at']) ?? Date.now();
-    const found: Resource[] = [
-      ...items(answer['locks']).map((one) => resourceIn('lock', one, 0, at)),
-      ...items(answer['semaphores']).map((one) => resourceIn('semaphore', one, 0, at)),
-    ];
-    this.#store.refreshed(found, at);
+    this.#store.refreshed(resourcesIn(answer, 0, at), at);
+  }
+
+  /** The stream goes on meanwhile. */
+  async #readAll(): Promise<void> {
+    const { signal } = this.#over;
+    const { board } = await this.#readBoard(signal);
+    if (!signal.aborted) this.#store.learned((state) => boardRead(state, board));
   }
 
   async #readWork(): Promise<void> {

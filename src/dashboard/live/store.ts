@@ -63,7 +63,7 @@ export class Store {
 
   tell(events: readonly Happening[]): void {
     this.#gathered.push(...events);
-    this.#soon();
+    this.drawSoon();
   }
 
   refreshed(found: readonly Resource[], serverTime: number): void {
@@ -118,10 +118,11 @@ export class Store {
       this.#gathered = [];
     }
     this.#state = change(this.#state);
-    this.#soon();
+    this.drawSoon();
   }
 
-  #soon(): void {
+  /** Renders with the next frame, or when the last one was long enough ago: once, however often it is asked for. */
+  drawSoon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
     const draw = (): void => {

@@ -44,6 +44,7 @@ export function taskAfter(draft: Draft, id: string, event: Happening): void {
   const before = draft.tasks.get(id);
   if (event.type === FORGOTTEN) {
     draft.tasks.delete(id);
+    draft.unread.delete(`task/${id}`);
     draft.counts = moved(draft.counts, before?.status, undefined);
     return;
   }

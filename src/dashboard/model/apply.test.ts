@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { applied, refreshed, resynced } from './apply.ts';
+import { applied, boardRead, refreshed, resynced } from './apply.ts';
 import { boardIn, resourceIn } from './read.ts';
 import type { Happening, State } from './types.ts';
 
@@ -30,12 +30,12 @@ describe('events', () => {
       event('lock:acquired', 13, { holder: 'b', token: 2, id: '13.1' }),
     ]);
     expect(main(state)).toEqual({ holds: ['b'], waiting: [] });
+    expect([...state.unread]).toEqual(['lock/main']);
     expect(state.waits).toEqual([{ resource: 'lock/main', at: NOW + 13, ms: 1 }]);
     expect(state.slices.map(({ holds }) => holds.sum)).toEqual([2]);
     state = applied(state, [event('lock:forced', 14, { holder: 'b', token: 2, by: 'ann', reason: 'gone' })]);
     expect(main(state)).toEqual({ holds: [], waiting: [] });
     expect(state.revision).toBe(14);
-    expect([...state.unread]).toEqual(['lock/main']);
   });
 
   it('that the snapshot already has are left out, so that nothing is applied twice', () => {
@@ -119,6 +119,33 @@ describe('what is read again', () => {
     expect(after.unread.size).toBe(0);
     // The stream may still be behind what was read.
     expect(main(applied(after, [event('lock:queued', 12, { holder: 'c' })]))).toEqual({ holds: [], waiting: [] });
+  });
+
+  it('is what is held or waited for: events tell everything of a free lock', () => {
+    const taken = applied(board(), [event('lock:acquired', 12, { token: 2 })]);
+    expect([...taken.unread]).toEqual(['lock/main']);
+    expect([...applied(taken, [event('lock:released', 13, { token: 2 })]).unread]).toEqual([]);
+    const waited = applied(taken, [
+      event('lock:queued', 13, { holder: 'b' }),
+      event('lock:released', 14, { token: 2 }),
+    ]);
+    expect([...waited.unread]).toEqual(['lock/main']);
+  });
+
+  it('keeps what events have told since the whole board was read, and nothing else', () => {
+    const taken = (name: string, revision: number) =>
+      event('lock:acquired', revision, { resource: `lock/${name}`, token: 3 });
+    const before = applied(board(), [taken('forgotten', 12), taken('known', 13), taken('later', 21)]);
+    const locks = ['known', 'later'].map((name) => ({ name, token: 9, holds: [], waiting: [] }));
+    const state = boardRead(before, board({ since: 19, revision: 20, locks }));
+    expect([...state.resources.values()].map(({ name, token }) => [name, token])).toEqual([
+      ['known', 9],
+      ['later', 3],
+    ]);
+    expect([...state.unread]).toEqual(['lock/later']);
+    // The stream may be behind what was read, and tells of what was forgotten.
+    expect([...applied(state, [taken('forgotten', 18), taken('known', 18)]).resources.values()].length).toBe(2);
+    expect(boardRead(state, board({ since: 14, revision: 15, locks: [] })).resources).toBe(state.resources);
   });
 
   it('keeps deadlocks and entries when the whole board is read again', () => {

@@ -2,8 +2,8 @@
  * State and events make the next state: pure, so that it can be tested without a browser and a server. Events say what
  * happened, and not everything: a request that gives up leaves no event. So what they touch is also noted as unread.
  */
-import { pipelineAfter, taskAfter } from './apply-tasks.ts';
-import { bound, isKnown, isOutdated, revisionOf } from './as-of.ts';
+import { pipelineAfter, taskAfter, workRead } from './apply-tasks.ts';
+import { bound, isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
 import { counted, countedBefore, withDenials } from './rates.ts';
 import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
@@ -65,11 +65,14 @@ export function applied(state: State, events: readonly Happening[], now = Infini
 }
 
 function keepWithinBounds({ resources, tasks, pipelines, unread }: Draft): void {
-  bound(resources, MOST_RESOURCES, ({ holds, waiting }) => holds.length + waiting.length === 0);
-  bound(tasks, MOST_TASKS, ({ status }) => status === 'complete');
-  // The server lists fewer than this too, however many are not complete.
-  bound(tasks, MOST_TASKS, ({ status }) => status !== 'running');
-  bound(pipelines, MOST_PIPELINES, ({ endedAt }) => endedAt !== null);
+  const wereLeftOut = [
+    bound(resources, MOST_RESOURCES, isIdle),
+    bound(tasks, MOST_TASKS, ({ status }) => status === 'complete'),
+    // The server lists fewer than this too, however many are not complete.
+    bound(tasks, MOST_TASKS, ({ status }) => status !== 'running'),
+    bound(pipelines, MOST_PIPELINES, ({ endedAt }) => endedAt !== null),
+  ];
+  if (!wereLeftOut.includes(true)) return;
   for (const name of unread) {
     const [kind, id] = [name.slice(0, name.indexOf('/')), name.slice(name.indexOf('/') + 1)];
     const isListed = kind === 'task' ? tasks.has(id) : kind === 'pipeline' ? pipelines.has(id) : resources.has(name);
@@ -108,8 +111,15 @@ function applyToResource(draft: Draft, kind: Kind, name: string, event: Happenin
   const before = draft.resources.get(event.resource);
   if (isKnown(before, revision, snapshot)) return;
   const known = before ?? unused(kind, name);
-  draft.resources.set(event.resource, { ...after(known, event, draft), revision, readAt: 0 });
-  draft.unread.add(event.resource);
+  const next = { ...after(known, event, draft), revision, readAt: 0 };
+  draft.resources.set(event.resource, next);
+  // Of a lock that nobody holds or waits for, events have told everything.
+  if (kind === 'lock' && isIdle(next)) draft.unread.delete(event.resource);
+  else draft.unread.add(event.resource);
+}
+
+function isIdle({ holds, waiting }: Resource): boolean {
+  return holds.length + waiting.length === 0;
 }
 
 export function unused(kind: Kind, name: string): Resource {
@@ -229,7 +239,7 @@ export function refreshed(state: State, found: readonly Resource[], at: number):
     if (isOutdated(one, resources.get(one.resource))) continue;
     unread.delete(one.resource);
     // One that nobody ever used, or that the store has forgotten, is not listed.
-    if (one.token === 0 && one.holds.length + one.waiting.length + one.capacity === 0) resources.delete(one.resource);
+    if (one.token === 0 && one.capacity === 0 && isIdle(one)) resources.delete(one.resource);
     else resources.set(one.resource, { ...one, readAt: at });
   }
   return { ...state, resources, unread };
@@ -260,6 +270,21 @@ export function deniedUpTo(state: State, denials: number, at: number): State {
   const more = denials - (state.denials ?? denials);
   return { ...state, denials, slices: more > 0 ? withDenials(state.slices, more, at) : state.slices };
 }
+
+/**
+ * Everything was read again while events went on. What they have told since stays; what the store has forgotten goes, and no
+ * event tells of that.
+ */
+export function boardRead(state: State, board: State): State {
+  const { snapshotRevision: revision } = board;
+  const rest = workRead(state, board);
+  if (revision < state.snapshotRevision) return rest;
+  const resources = merged(state.resources, board.resources, revision);
+  const isUnread = (name: string): boolean => !isHeld(name) || isOutdated({ revision }, resources.get(name));
+  return { ...rest, snapshotRevision: revision, resources, unread: new Set([...rest.unread].filter(isUnread)) };
+}
+
+export const isHeld = (name: string): boolean => /^(lock|semaphore)\//.test(name);
 
 /** A new snapshot, with what only events tell kept from before. */
 export function resynced(before: State | undefined, board: State): State {

@@ -44,10 +44,14 @@ export function merged<T extends AsOf>(
   return found;
 }
 
-/** Leaves out those that `isSpare`, the oldest first, until there are `most`: a page that stays open does not grow. */
-export function bound<T extends AsOf>(all: Map<string, T>, most: number, isSpare: (one: T) => boolean): void {
-  if (all.size <= most) return;
+/**
+ * Leaves out those that `isSpare`, the oldest first, until there are `most`: a page that stays open does not grow. Returns
+ * whether there were too many.
+ */
+export function bound<T extends AsOf>(all: Map<string, T>, most: number, isSpare: (one: T) => boolean): boolean {
+  if (all.size <= most) return false;
   const spare = [...all].filter(([, one]) => isSpare(one)).sort(([, one], [, other]) => one.revision - other.revision);
   // Some more than needed, so that this is not done for every event.
   for (const [id] of spare.slice(0, all.size - Math.floor(most * 0.9))) all.delete(id);
+  return true;
 }

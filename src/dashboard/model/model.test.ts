@@ -170,7 +170,9 @@ describe('lists', () => {
     const all = [...state.resources.values()];
     expect(names(ordered(state, all, 'need', NOW))).toBe('bac');
     expect(names(ordered(state, all, 'name', NOW))).toBe('abc');
-    expect(names(inPlace(['lock/c', 'lock/gone', 'lock/a'], all))).toBe('cab');
+    expect(names(inPlace(new Map(['lock/c', 'lock/gone', 'lock/a'].map((name, place) => [name, place])), all))).toBe(
+      'cab',
+    );
   });
   it('draw only what is in sight', () => {
     expect(inSight(10_000, 36, 0, 900)).toEqual({ first: 0, last: 31 });

@@ -126,6 +126,15 @@ export function resourceIn(kind: Kind, value: unknown, revision: number, readAt:
   };
 }
 
+/** The locks and semaphores of any answer that has some. `revision`: of those that do not name their own. */
+export function resourcesIn(value: unknown, revision: number, readAt: number): readonly Resource[] {
+  const { locks, semaphores } = object(value);
+  return [
+    ...items(locks).map((one) => resourceIn('lock', one, revision, readAt)),
+    ...items(semaphores).map((one) => resourceIn('semaphore', one, revision, readAt)),
+  ];
+}
+
 const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
 
 export function taskIn(value: unknown, revision: number, readAt: number): Task {
@@ -242,15 +251,6 @@ export function boardIn(value: unknown): State {
   const readAt = timeIn(json['at']) ?? 0;
   const revision = number(json['revision']);
   const since = number(json['since']);
-  const resources = new Map<string, Resource>();
-  const add = (kind: Kind, of: unknown): void => {
-    for (const one of items(of)) {
-      const found = resourceIn(kind, one, revision, readAt);
-      resources.set(found.resource, found);
-    }
-  };
-  add('lock', json['locks']);
-  add('semaphore', json['semaphores']);
   const store = object(json['store']);
   const token = object(json['token']);
   const role = text(token['role'], 'viewer');
@@ -264,7 +264,7 @@ export function boardIn(value: unknown): State {
       holders: Array.isArray(token['holders']) ? texts(token['holders']) : null,
     },
     allowsCommands: json['allowsCommands'] === true,
-    resources,
+    resources: new Map(resourcesIn(json, revision, readAt).map((one) => [one.resource, one])),
     tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one, since, readAt)])),
     counts: countsIn(json['counts']),
     pipelines: new Map(

@@ -73,20 +73,27 @@ export function ordered(state: State, found: readonly Resource[], order: Order, 
   return [...ranked.map(({ one }) => one), ...free];
 }
 
+/** Where each row is in a list. */
+export type Places = ReadonlyMap<string, number>;
+
+export function placesOf(rows: readonly Resource[]): Places {
+  return new Map(rows.map(({ resource }, place) => [resource, place]));
+}
+
 /**
- * Rows keep their places between two sorts: `names` is the order of the last one. What is new comes at the end, what no
- * longer matches goes.
+ * Rows keep their places between two sorts: `places` are those of the last one. What is new comes at the end, what no longer
+ * matches goes. This is done for every draw, so nothing is made but the list.
  */
-export function inPlace(names: readonly string[], found: readonly Resource[]): readonly Resource[] {
-  const left = new Map(found.map((one) => [one.resource, one]));
-  const kept: Resource[] = [];
-  for (const name of names) {
-    const one = left.get(name);
-    if (one === undefined) continue;
-    kept.push(one);
-    left.delete(name);
+export function inPlace(places: Places, found: readonly Resource[]): readonly Resource[] {
+  const placed = new Array<Resource | undefined>(places.size).fill(undefined);
+  const fresh: Resource[] = [];
+  for (const one of found) {
+    const place = places.get(one.resource);
+    if (place === undefined) fresh.push(one);
+    else placed[place] = one;
   }
-  return left.size === 0 ? kept : [...kept, ...[...left.values()].sort(byName)];
+  const kept = placed.filter((one) => one !== undefined);
+  return fresh.length === 0 ? kept : [...kept, ...fresh.sort(byName)];
 }
 
 /** The rows to draw: those in sight, and some above and below. */
@@ -110,24 +117,25 @@ export interface LockCounts {
   readonly waiters: number;
 }
 
-const counted = new WeakMap<State['resources'], Partial<Record<Kind, LockCounts>>>();
+const counted = new WeakMap<State['resources'], Readonly<Record<Kind, LockCounts>>>();
 
 /** Several parts of the page ask for it in one render. */
 export function countsOf({ resources }: Pick<State, 'resources'>, kind: Kind): LockCounts {
-  const known = counted.get(resources) ?? {};
+  const known = counted.get(resources) ?? countAll(resources);
   counted.set(resources, known);
-  return (known[kind] ??= countAll(resources, kind));
+  return known[kind];
 }
 
-function countAll(resources: State['resources'], kind: Kind): LockCounts {
-  let [all, held, queued, lost, waiters] = [0, 0, 0, 0, 0];
+function countAll(resources: State['resources']): Readonly<Record<Kind, LockCounts>> {
+  const none = { all: 0, held: 0, queued: 0, lost: 0, waiters: 0 };
+  const counts = { lock: { ...none }, semaphore: { ...none } };
   for (const one of resources.values()) {
-    if (one.kind !== kind) continue;
-    all++;
-    if (one.holds.length > 0) held++;
-    if (one.waiting.length > 0) queued++;
-    waiters += one.waiting.length;
-    if (lostHolds(one).length > 0) lost++;
+    const of = counts[one.kind];
+    of.all++;
+    if (one.holds.length > 0) of.held++;
+    if (one.waiting.length > 0) of.queued++;
+    of.waiters += one.waiting.length;
+    if (lostHolds(one).length > 0) of.lost++;
   }
-  return { all, held, queued, lost, waiters };
+  return counts;
 }

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Aspect, aspectOf, routeOf } from '../model/needs.ts';
-import { byName } from '../model/rows.ts';
+import { byName, countsOf, matching } from '../model/rows.ts';
 import { visible } from '../model/text.ts';
 import type { Resource, State } from '../model/types.ts';
 import { address, store } from './app.ts';
@@ -64,14 +64,10 @@ export function BlockMap({ state }: { state: State }): JSX.Element {
     const how = `${width} ${theme}`;
     if (drawn.current.how === how && performance.now() - drawn.current.at < REDRAW_MS) return;
     drawn.current = { at: performance.now(), how };
-    const locks = [...state.resources.values()].filter(({ kind }) => kind === 'lock');
-    // Names come and go rarely: the order is kept as long as there are as many.
-    const order = new Map(locks.map((one) => [one.resource, one]));
-    const isSame =
-      sorted.current.length === locks.length && sorted.current.every(({ resource }) => order.has(resource));
-    sorted.current = isSame
-      ? sorted.current.map(({ resource }) => order.get(resource) as Resource)
-      : locks.sort(byName);
+    // Names come and go rarely: the order is kept as long as they are the same.
+    const known = sorted.current.flatMap(({ resource }) => state.resources.get(resource) ?? []);
+    const isSame = known.length === sorted.current.length && known.length === countsOf(state, 'lock').all;
+    sorted.current = isSame ? known : matching(state, { kind: 'lock', text: '', is: '' }).toSorted(byName);
     draw(current, sorted.current, width, state);
   });
   const at = (event: MouseEvent): Resource | undefined => {
@@ -107,11 +103,12 @@ function titleOf(one: Resource): string {
 function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: number, state: State): void {
   const { cell, columns, rows } = layoutOf(locks.length, width);
   const scale = devicePixelRatio || 1;
-  canvas.width = width * scale;
-  canvas.height = rows * cell * scale;
+  const size = [Math.floor(width * scale), Math.floor(rows * cell * scale)] as const;
+  if (size[0] !== canvas.width || size[1] !== canvas.height) [canvas.width, canvas.height] = size;
   const context = canvas.getContext('2d');
   if (context === null) return;
-  context.scale(scale, scale);
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, rows * cell);
   const colours = getComputedStyle(document.documentElement);
   const colour = (name: string): string => colours.getPropertyValue(`--${name}`).trim();
   const [blue, red, amber, line] = [colour('blue-arm'), colour('red-arm'), colour('amber-arm'), colour('line2')];

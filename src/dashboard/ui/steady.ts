@@ -1,7 +1,7 @@
 /** Rows that keep their places: sorted again at most every two seconds, and not while the pointer or the focus is on them. */
 import { useRef } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
-import { inPlace, type Order, ordered } from '../model/rows.ts';
+import { inPlace, type Order, ordered, type Places, placesOf } from '../model/rows.ts';
 import type { Resource, State } from '../model/types.ts';
 
 const SORT_MS = 2_000;
@@ -13,7 +13,7 @@ interface Sorted {
   /** The input of the last sort: while it is the same object, so are the rows. */
   readonly resources: State['resources'] | undefined;
   readonly at: number;
-  readonly names: readonly string[];
+  readonly places: Places;
   readonly rows: readonly Resource[];
 }
 
@@ -23,20 +23,19 @@ export function useSteadyOrder(
   order: Order,
   key = '',
 ): readonly Resource[] {
-  const last = useRef<Sorted>({ how: '', resources: undefined, at: 0, names: [], rows: [] });
+  const last = useRef<Sorted>({ how: '', resources: undefined, at: 0, places: new Map(), rows: [] });
   if (state === undefined) return [];
   const { resources } = state;
-  const { how: before, at, names, resources: sorted } = last.current;
+  const { how: before, at, places, resources: sorted } = last.current;
   const how = `${order} ${key}`;
   const isSame = how === before && sorted === resources;
   const age = performance.now() - at;
   const isUsed = document.querySelector('main a[data-row]:hover, main a[data-row]:focus-visible') !== null;
   if (how !== before || (!isUsed && age > (isSame ? SORT_UNCHANGED_MS : SORT_MS))) {
     const fresh = ordered(state, find(state), order, now);
-    const placed = fresh.map(({ resource }) => resource);
-    last.current = { how, resources, at: performance.now(), names: placed, rows: fresh };
+    last.current = { how, resources, at: performance.now(), places: placesOf(fresh), rows: fresh };
   } else if (!isSame) {
-    last.current = { how, resources, at, names, rows: inPlace(names, find(state)) };
+    last.current = { how, resources, at, places, rows: inPlace(places, find(state)) };
   }
   return last.current.rows;
 }

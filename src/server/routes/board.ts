@@ -5,16 +5,20 @@ import { Failure, shown } from '../../failure.ts';
 import { crewJson } from '../../json/member.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 import { countsOf, type Everything, lookAtEverything } from '../../json/status.ts';
-import { lockJson, semaphoreJson, surveyJson } from '../../json/survey.ts';
+import { lockJson, semaphoreJson } from '../../json/survey.ts';
+import { time } from '../../json/time.ts';
 import { taskJson } from '../../json/task.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
-import { ok, type Operation, operation } from '../operation.ts';
+import { lineStream } from '../entry-stream.ts';
+import { type Call, ok, type Operation, operation } from '../operation.ts';
 import { anyObject } from '../schemas.ts';
 import { list } from './events.ts';
 
 const MOST_TASKS = 2_000;
 const MOST_RESOURCES = 100;
+/** A reader parses a line in one go, and draws its page between two of them. */
+const RESOURCES_PER_LINE = 50;
 
 const count = z.int().min(0);
 
@@ -52,25 +56,27 @@ export const board: readonly Operation[] = [
         }),
       },
     },
-    async run({ box, caller: { name, role, holders }, allowsCommands, store, query }) {
-      const { since, everything } = await look(box);
-      const { survey, tasks, pipelines, crew, malformed, witness } = everything;
-      const { locks, semaphores, ...rest } = surveyJson(survey) as { locks: unknown; semaphores: unknown };
+    async run(call) {
+      const seen = await look(call.box);
+      const { locks, semaphores, at } = seen.everything.survey;
       return ok({
-        since,
-        ...rest,
-        ...(query.holds !== 'false' && { locks, semaphores }),
-        store,
-        token: { name, role, holders: holders ?? null },
-        allowsCommands,
-        counts: countsOf(tasks),
-        tasks: mostTelling(tasks).map(slimTask),
-        pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
-        ...crewJson(crew),
-        malformed,
-        troubles: troublesOf(malformed, witness),
+        ...allButHolds(call, seen),
+        ...(call.query.holds !== 'false' && {
+          locks: locks.map((one) => lockJson(one, at)),
+          semaphores: semaphores.map((one) => semaphoreJson(one, at)),
+        }),
       });
     },
+  }),
+  operation({
+    ...{ id: 'board.lines', method: 'get', path: '/v1/board/lines', tag: 'overview', role: 'viewer' },
+    summary: 'Everything that a live page shows, in lines',
+    description:
+      'The same as `/v1/board`, as JSON Lines, for a reader that must not stop while it parses a large store. The first line is ' +
+      `what \`/v1/board?holds=false\` answers; each one after it has up to ${RESOURCES_PER_LINE} \`locks\` or \`semaphores\`. The ` +
+      'last line is `{"isWhole":true}`: a stream that ends without it broke off, so begin again.',
+    answers: { 200: { description: 'The lines.', type: 'application/jsonl', isStream: true } },
+    run: async (call) => lineStream(boardLines(call, await look(call.box)), call.signal),
   }),
   operation({
     ...{ id: 'resources', method: 'get', path: '/v1/resources', tag: 'overview', role: 'viewer' },
@@ -106,10 +112,47 @@ export const board: readonly Operation[] = [
   }),
 ];
 
+type AnyCall = Call<unknown, unknown, unknown>;
+
 interface Look {
   /** The state includes every change up to this revision. */
   readonly since: number;
   readonly everything: Everything;
+}
+
+function allButHolds(
+  { caller: { name, role, holders }, allowsCommands, store }: AnyCall,
+  { since, everything }: Look,
+): object {
+  const { survey, tasks, pipelines, crew, malformed, witness } = everything;
+  return {
+    since,
+    ...{ revision: survey.revision, at: time(survey.at) },
+    store,
+    token: { name, role, holders: holders ?? null },
+    allowsCommands,
+    counts: countsOf(tasks),
+    tasks: mostTelling(tasks).map(slimTask),
+    pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
+    ...crewJson(crew),
+    malformed,
+    troubles: troublesOf(malformed, witness),
+  };
+}
+
+async function* boardLines(call: AnyCall, seen: Look): AsyncGenerator<string, void> {
+  const { locks, semaphores, at } = seen.everything.survey;
+  yield JSON.stringify(allButHolds(call, seen));
+  for (const some of partsOf(locks)) yield JSON.stringify({ locks: some.map((one) => lockJson(one, at)) });
+  for (const some of partsOf(semaphores)) {
+    yield JSON.stringify({ semaphores: some.map((one) => semaphoreJson(one, at)) });
+  }
+  yield JSON.stringify({ isWhole: true });
+}
+
+function* partsOf<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let first = 0; first < all.length; first += RESOURCES_PER_LINE)
+    yield all.slice(first, first + RESOURCES_PER_LINE);
 }
 
 /** Reading everything is expensive, so pages that ask meanwhile share one answer, which names its revision. */
