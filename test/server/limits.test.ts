@@ -73,7 +73,7 @@ describe('a wait for a guard', () => {
     const waits = vi.spyOn(server.box.guards, 'wait');
     const some = [1, 2, 3].map(() => looksAt({ lockFree: 'held' }, token));
     await expect.poll(() => waits.mock.calls.length).toBe(3);
-    const { status, body, headers } = await looksAt({ lockFree: 'held' }, token);
+    const { status, body, headers } = await settledIn(clock, looksAt({ lockFree: 'held' }, token), 100);
     expect([status, body.code, body.most, headers.get('retry-after')]).toEqual([429, 'too-many-waits', 3, '5']);
     // Streams have a number of their own, and so has every other token; a look that waits for nothing does not count.
     expect((await server.fetch('GET', '/v1/events', undefined, { token })).status).toBe(200);

@@ -149,8 +149,9 @@ describe('a member over HTTP', () => {
     expect(await join('agent:2', {}, viewer)).toMatchObject({ status: 403, body: { code: 'wrong-role' } });
     const ann = (await join('ann')).body;
     const { incarnation } = (await join('agent:2', {}, bound)).body;
-    for (const what of ['renew', 'leave']) {
-      const asked = server.post(`/v1/members/ann/${what}`, { incarnation: ann.incarnation }, { token: bound });
+    for (const what of ['renew', 'leave', 'assets']) {
+      const body = { incarnation: ann.incarnation, ...(what === 'assets' && { change: 'add', assets: ['x'] }) };
+      const asked = server.post(`/v1/members/ann/${what}`, body, { token: bound });
       expect((await asked).body.code, what).toBe('foreign-holder');
     }
     const stolen = { assets: ['x'], from: 'ann', to: 'agent:2' };

@@ -116,6 +116,16 @@ function requestOf({ path, of }: (typeof described)[number]): fc.Arbitrary<{ pat
     });
 }
 
+it.each(STREAMS)('%s refuses a query that does not fit, before it begins to stream', async (id) => {
+  const one = described.find(({ of }) => of.operationId === id) as (typeof described)[number];
+  const has = (one.of.parameters ?? []).some((parameter) => parameter.in === 'query');
+  const response = await server.fetch(one.method, `${one.path}?unheard=1`);
+  expect([response.status, response.headers.get('content-type')]).toEqual(
+    has ? [400, 'application/problem+json'] : [200, 'text/event-stream'],
+  );
+  await response.body?.cancel();
+});
+
 describe.each(IDS)('%s', (id) => {
   it('answers what it describes, to every request that fits', async () => {
     const one = described.find(({ of }) => of.operationId === id) as (typeof described)[number];
