@@ -191,14 +191,18 @@ async function testChanged(/** @type {string} */ since, /** @type {readonly stri
     `Left to npm test: ${slow.join(', ')}; what needs etcd; the simulation; and six of seven runs of each law.`,
   );
   process.env['WITHOUT_SERVERS'] = 'true';
-  if (OF_THE_PACKAGE.every((tests) => slow.includes(join('test', tests)))) process.env['WITHOUT_BUILD'] = 'true';
-  // These tests compute more than they wait, and each worker loads the whole source.
-  const workers = `--maxWorkers=${availableParallelism()}`;
+  // What else starts processes of the package is among what is slow unless changed.
+  const needsPackage =
+    untouched.length < Object.keys(SLOW_UNLESS_CHANGED).length ||
+    OF_THE_PACKAGE.some((tests) => !slow.includes(join('test', tests)));
+  if (!needsPackage) process.env['WITHOUT_BUILD'] = 'true';
+  // Tests without processes compute more than they wait, and each worker loads the whole source.
+  const workers = needsPackage ? [] : [`--maxWorkers=${availableParallelism()}`];
   return runTasks([
     ...checksOf(files),
     {
       name: 'tests',
-      command: [tool('vitest'), 'run', '--changed', since, '--passWithNoTests', workers, ...left, ...vitestArgs],
+      command: [tool('vitest'), 'run', '--changed', since, '--passWithNoTests', ...workers, ...left, ...vitestArgs],
       isLive: true,
     },
   ]);

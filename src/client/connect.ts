@@ -35,6 +35,18 @@ export interface RemoteCheckOptions {
   readonly known?: string;
 }
 
+/** What the server saw, and its lines for people. */
+export interface Judged {
+  readonly verdict: Verdict;
+  readonly explanation: Explanation;
+  readonly text: string;
+}
+
+/** The wait was over before the server was to look. */
+export interface NotLooked {
+  readonly outcome: 'waiting';
+}
+
 /** Which past events to read. */
 export interface RemoteHistoryOptions {
   /** Only events of these types, such as `lock:*`. */
@@ -232,20 +244,21 @@ export class RemoteSignalbox implements AsyncDisposable {
 
   /** Whether a condition holds now. The role of the token decides what it may look at. */
   async check(condition: Condition, options: RemoteCheckOptions = {}): Promise<Verdict> {
-    return (await this.#judged(condition, options)).verdict;
+    return ((await this.judged(condition, options)) as Judged).verdict;
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf. */
   async explain(condition: Condition, options: RemoteCheckOptions = {}): Promise<Explanation> {
-    return (await this.#judged(condition, options)).explanation;
+    return ((await this.judged(condition, options)) as Judged).explanation;
   }
 
-  #judged(
+  /** @internal With `lookAfterMs`: when the server looks for the first time, unless an event comes before. */
+  judged(
     condition: Condition,
-    { own, signal, waitMs, pollMs, known }: RemoteCheckOptions,
-  ): Promise<{ readonly verdict: Verdict; readonly explanation: Explanation }> {
-    const body = { condition, own, waitMs, pollMs, known };
-    const most = CHECK_MS + (waitMs ?? 0);
+    { signal, ...options }: RemoteCheckOptions & { readonly lookAfterMs?: number },
+  ): Promise<Judged | NotLooked> {
+    const body = { condition, ...options };
+    const most = CHECK_MS + (options.waitMs ?? 0);
     const ask = { method: 'POST', path: '/v1/guards/check', body, isLook: true } as const;
     return this.#connected.requests.ask({ ...ask, signal, waitMs: most });
   }

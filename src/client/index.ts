@@ -18,6 +18,7 @@ export {
   type RemoteJoinOutcome,
   RemoteMembers,
   RemoteMembership,
+  type RemoteMoveOptions,
 } from './members.ts';
 export { type PipelineAnswer, RemotePipelines } from './pipelines.ts';
 export { type ProblemDetails, ServerRefusal } from './problem.ts';

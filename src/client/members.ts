@@ -15,7 +15,7 @@ import {
 import { type MemberJson, memberFrom } from '../json/member.ts';
 import type { JoinTerms, NotJoined } from '../runtime/members/joining.ts';
 import type { AssetOptions } from '../runtime/members/membership.ts';
-import type { MoveOutcome, RegisterOutcome } from '../runtime/members/registering.ts';
+import type { MoveOptions, MoveOutcome, RegisterOutcome } from '../runtime/members/registering.ts';
 import type { HoldLost } from '../runtime/refusal.ts';
 import type { ListOptions, Malformed } from '../runtime/stored.ts';
 import { type Instant, instant } from './clock.ts';
@@ -29,6 +29,12 @@ import type { Connected } from './resource.ts';
 export interface RemoteJoinOptions extends JoinTerms {
   /** Others see that the member left if this program does not renew it for this long: 30 s, if not given. */
   readonly ttlMs?: number;
+}
+
+/** From which member to which. */
+export interface RemoteMoveOptions extends Omit<MoveOptions, 'detachedOnly'> {
+  /** Also if one of the two joined from its own process, for administrators. If not, the answer is `attached`. */
+  readonly attached?: boolean;
 }
 
 /** What `join` answers. `taken`: a member of this id is alive. */
@@ -56,8 +62,7 @@ export class RemoteMembers {
   async join(id: string, metadata?: Json, options: RemoteJoinOptions = {}): Promise<RemoteJoinOutcome> {
     const { requests, ttlMs } = this.#connected;
     const since = instant(requests.clock);
-    const { assets, exclusive, weight, sensitive } = options;
-    const body = { id, metadata, assets, exclusive, weight, sensitive, ttlMs: options.ttlMs ?? ttlMs };
+    const body = { ttlMs, ...options, id, metadata };
     try {
       const joined = await requests.ask<Joined>({ method: 'POST', path: '/v1/members', body, isKeyed: true });
       const left = (): void => void this.#joined.delete(membership);
@@ -89,21 +94,20 @@ export class RemoteMembers {
   }
 
   /** Moves assets from one member to another in one step: nobody sees them with both, or with neither. */
-  async moveAssets(
-    assets: readonly string[],
-    { from, to }: { readonly from: string; readonly to: string },
-  ): Promise<MoveOutcome> {
-    const body = { assets, from, to };
+  async moveAssets(assets: readonly string[], options: RemoteMoveOptions): Promise<MoveOutcome> {
+    const body = { assets, ...options };
     try {
       await this.#connected.requests.ask({ method: 'POST', path: '/v1/members/move', body, isKeyed: true });
       return { kind: 'moved', assets };
     } catch (error) {
-      const { code, member, asset, owners } = refusedWith(error, 'no-such-thing', 'not-owner') as unknown as {
+      const problem = refusedWith(error, 'no-such-thing', 'not-owner', 'attached');
+      const { code, member, asset, owners } = problem as unknown as {
         readonly code: string;
         readonly member: string;
         readonly asset: string;
         readonly owners: readonly string[];
       };
+      if (code === 'attached') return { kind: code, member };
       return code === 'not-owner' ? { kind: code, asset, owners } : { kind: 'no-member', member };
     }
   }

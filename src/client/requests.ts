@@ -2,7 +2,8 @@
  * The only way to send a request. If the answer is lost, it sends the request again, to the next server if there are several:
  *
  *     nothing was done (503, 429, no connection) ──▶ again
- *     perhaps it was done (the connection broke)  ──▶ again, with the same Idempotency-Key: it is carried out once
+ *     perhaps it was done (the connection broke)  ──▶ again, with the same Idempotency-Key: it is carried out once, provided that
+ *                                                     it carries the same token too, because keys belong to a token
  *     a repeat does no harm (look, renew, go on with a ticket) ──▶ again, without a key
  */
 import { Failure } from '../failure.ts';
@@ -94,16 +95,22 @@ export class Requests {
     const begun = instant(this.clock);
     const limit = ask.retryMs ?? this.retryMs;
     const key = ask.isKeyed === true ? newKey() : undefined;
+    /** Where an attempt went that got no answer, although the server may have carried it out. */
+    let unsure: Permitted | undefined;
     for (let failures = 0; ; failures++) {
-      const tried = await this.#once(ask, key);
-      if ('error' in tried && tried.wasSent && !wasRefused(tried.error)) ask.onUnsure?.();
+      const tried = await this.#once(ask, key, unsure);
+      if ('error' in tried && tried.sentTo !== undefined && !wasRefused(tried.error)) {
+        unsure ??= tried.sentTo;
+        ask.onUnsure?.();
+      }
       if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 };
       const problem = 'body' in tried ? problemIn(tried) : undefined;
       const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
       const isTransient = problem === undefined || isPassing(problem, key !== undefined);
       const pauseMs = Math.max(backoffMs(failures), 'retryMs' in tried ? tried.retryMs : 0);
       if (!isTransient || sinceMs(this.clock, begun) + pauseMs > limit) {
-        throw problem === undefined ? this.#lost(ask, error, 'wasSent' in tried && tried.wasSent) : error;
+        const isLost = problem === undefined || (unsure !== undefined && key !== undefined && ignoresKey(problem));
+        throw isLost ? this.#lost(ask, error, unsure !== undefined) : error;
       }
       await this.pause(pauseMs, ask.signal);
       this.#refuseIfOver(ask);
@@ -158,14 +165,16 @@ export class Requests {
   async #once(
     ask: Ask,
     key: string | undefined,
-  ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; wasSent: boolean }> {
+    unsure: Permitted | undefined,
+  ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; sentTo?: Permitted }> {
     this.#refuseIfOver(ask);
+    const bound = key === undefined ? undefined : unsure;
     let permitted: Permitted;
     try {
-      permitted = await this.#permitted();
+      permitted = await this.#permitted(bound);
     } catch (error) {
-      // The function that returns the token may know that the server is away.
-      if (Failure.is(error, 'unavailable')) return { error, wasSent: false };
+      // The function that returns the token may know that the server is away. Its other errors tell nothing of an earlier attempt.
+      if (Failure.is(error, 'unavailable') || bound !== undefined) return { error };
       throw error;
     }
     const late = new AbortController();
@@ -180,39 +189,46 @@ export class Requests {
         },
         signal: AbortSignal.any(signals),
         ...(ask.body !== undefined && { body: JSON.stringify(ask.body) }),
+        isBound: bound !== undefined,
       });
       const seconds = Number(response.headers.get('retry-after') ?? 0);
       return { status: response.status, body: await bodyOf(response), retryMs: seconds * 1000 || 0 };
     } catch (error) {
       this.#refuseIfOver(ask);
       this.nextServer();
-      return { error, wasSent: true };
+      return { error, sentTo: permitted };
     } finally {
       timer.cancel();
     }
   }
 
-  /** Sends a request. A server refuses a replaced token before it does anything, so the client may send it again with the new one. */
+  /**
+   * Sends a request. A server refuses a replaced token before it does anything, so the client may send it again with the new one,
+   * which it notes in `permitted`; unless it is bound to the old one, because an earlier attempt may have been carried out.
+   */
   async #authorized(
-    { server, token }: Permitted,
+    permitted: Permitted,
     to: Pick<Ask, 'path' | 'query'>,
-    init: { readonly headers: Readonly<Record<string, string>> } & Omit<RequestInit, 'headers'>,
+    { isBound = false, headers, ...init }: Sending,
   ): Promise<Response> {
+    const { server, token } = permitted;
     const send = (bearer: string): Promise<Response> =>
-      this.#fetch(urlAt(server, to), { ...init, headers: { ...init.headers, Authorization: `Bearer ${bearer}` } });
+      this.#fetch(urlAt(server, to), { ...init, headers: { ...headers, Authorization: `Bearer ${bearer}` } });
     const response = await send(token);
     const { token: source } = this.#options;
-    if (response.status !== 401 || typeof source !== 'function') return response;
+    if (response.status !== 401 || typeof source !== 'function' || isBound) return response;
     const newer = await (async () => source(server, token))().catch(() => token);
     if (newer === token) return response;
     await response.body?.cancel();
+    permitted.token = newer;
     return send(newer);
   }
 
   /**
    * The first server, from the current one on, for which there is a token, with that token, which is meant for no other server.
+   * With `bound`: the first one that gets the same token, or else the server of `bound` itself.
    */
-  async #permitted(): Promise<Permitted> {
+  async #permitted(bound?: Permitted): Promise<Permitted> {
     const { token = '' } = this.#options;
     const first = this.#current;
     const refusals: Failure[] = [];
@@ -221,8 +237,9 @@ export class Requests {
       const server = this.#servers[at] as string;
       try {
         const given = typeof token === 'string' ? token : await token(server);
+        if (bound !== undefined && given !== bound.token && server !== bound.server) continue;
         if (next > 0) this.#current = at;
-        return { server, token: given };
+        return { server, token: bound?.token ?? given };
       } catch (error) {
         if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'forbidden')) throw error;
         refusals.push(error);
@@ -240,10 +257,10 @@ export class Requests {
   }
 
   /**
-   * The failure for a lost answer. It is certain that nothing was done if the request only reads, or the server refused the
-   * connection.
+   * The failure for a lost answer. It is certain that nothing was done if the request only reads, or every attempt ended before a
+   * server had it.
    */
-  #lost({ method, isLook }: Pick<Ask, 'method' | 'isLook'>, cause: unknown, wasSent = true): Failure {
+  #lost({ method, isLook }: Pick<Ask, 'method' | 'isLook'>, cause: unknown, mayBeDone = false): Failure {
     const where = this.#servers.join(', ');
     const { message, cause: below } = cause as Error;
     const said = below instanceof Error && below.message !== '' ? below.message : message;
@@ -252,7 +269,7 @@ export class Requests {
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
     const why = said + how;
-    const isCertain = method === 'GET' || isLook === true || !wasSent || wasRefused(cause);
+    const isCertain = method === 'GET' || isLook === true || !mayBeDone;
     const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
@@ -260,7 +277,12 @@ export class Requests {
 
 interface Permitted {
   readonly server: string;
-  readonly token: string;
+  token: string;
+}
+
+interface Sending extends Omit<RequestInit, 'headers'> {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly isBound?: boolean;
 }
 
 function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>): string {
@@ -275,6 +297,11 @@ function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean 
   if (code === 'key-in-use') return true;
   // The caller decides: with a key, a repeat gets the same 504, or the server carries it out once more where that is harmless.
   return status === 429 || status === 503 || (status === 504 && !isKeyed);
+}
+
+/** Whether the server answered so before it looked at the Idempotency-Key: the answer tells nothing of an earlier attempt. */
+function ignoresKey({ status, refusal }: ProblemDetails): boolean {
+  return [401, 429, 502, 503].includes(status) && refusal === undefined;
 }
 
 function wasRefused(error: unknown): boolean {

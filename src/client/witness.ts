@@ -100,12 +100,16 @@ export class RemoteWitness {
     return this.#requests.ask({ method: 'POST', path: '/v1/witness/entries', body: own, isKeyed: true });
   }
 
-  /** The lines of an export, as JSON Lines, which any machine can verify without trust in the server. */
-  async *export(): AsyncGenerator<string, void> {
+  /**
+   * The lines of an export, as JSON Lines, which any machine can verify without trust in the server. `only`: the entries of these
+   * resources alone.
+   */
+  async *export({ only = [] }: { readonly only?: readonly string[] } = {}): AsyncGenerator<string, void> {
     const broken = (cause: unknown): Failure =>
       new Failure('unavailable', 'the export broke off, or the record was trimmed meanwhile; begin again', { cause });
     const { signal } = this.#requests.closed;
-    const { body } = await this.#requests.stream('/v1/witness/export', {}, signal);
+    const query = new URLSearchParams(only.map((resource): [string, string] => ['resource', resource]));
+    const { body } = await this.#requests.stream(`/v1/witness/export?${query.toString()}`, {}, signal);
     const reader = (body as ReadableStream<Uint8Array>).getReader();
     const decoder = new TextDecoder();
     let rest = '';

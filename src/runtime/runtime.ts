@@ -331,12 +331,22 @@ export class Runtime implements WriterHost {
     hold: Hold,
     until: number,
   ): Promise<boolean> {
+    const fromHistory = (): Promise<boolean> =>
+      persistently(this, until, () => wasReleased(this, record, mod, hold, until));
     // A process that takes a hold away writes a letter to the process of its lease.
     const isOurs = processOf(hold.lease) === this.sender.id;
-    if (isOurs && (await this.presence.hasReadAllSince(seen, until))) return !this.holdings.wasLost(hold);
-    if (this.holdings.holds.has(hold.id)) return false;
-    // A detached hold may be of the lease of another process, or of an earlier session: no letter of it comes here.
-    return persistently(this, until, () => wasReleased(this, record, mod, hold));
+    const hasReadAll = async (): Promise<boolean> => isOurs && (await this.presence.hasReadAllSince(seen, until));
+    if (this.holdings.holds.has(hold.id)) {
+      if (await hasReadAll()) return !this.holdings.wasLost(hold);
+      return this.holdings.holds.has(hold.id) ? false : fromHistory();
+    }
+    try {
+      // Letters about a detached hold may go elsewhere: another process may have renewed it since, on a lease of its own.
+      return await fromHistory();
+    } catch (error) {
+      if (!Failure.is(error, 'compacted') || !(await hasReadAll())) throw error;
+      return !this.holdings.wasLost(hold);
+    }
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {

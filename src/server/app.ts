@@ -55,7 +55,7 @@ export interface ServerOptions {
   readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
-  /** The most streams that each token may have open. */
+  /** The most streams that each token may have open, and the most guards that it may wait for. */
   readonly mostStreams?: number;
   /** The most bytes of a body. */
   readonly mostBytes?: number;
@@ -301,13 +301,15 @@ class App implements Server {
     const isStill = (): Promise<boolean> => this.#isStill(caller, asked.headers);
     const stream = isStream ? this.#streams.enter(caller, isStill) : undefined;
     const ends = (): readonly AbortSignal[] => [asked.signal, this.#stop.signal];
-    const begin = (stop: () => AbortSignal): Promise<Answer | Response> =>
+    const begin = (stop: (isCounted?: boolean) => AbortSignal): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body },
         // Made on demand, because most operations never wait, and four signals cost more than such an operation.
         get signal() {
           return stop();
         },
+        countedSignal: () => stop(true),
+        clock: this.#clock,
         headers: asked.headers,
         allowsCommands: this.#options.allowsCommands === true,
         store: this.#store,
@@ -323,7 +325,7 @@ class App implements Server {
       }
     }
     const { longestMs = LONGEST_MS } = this.#options;
-    const terms = { clock: this.#clock, longestMs, waits: this.#streams, isStill, ends };
+    const terms = { clock: this.#clock, longestMs, waits: this.#streams, caller, isStill, ends };
     const run = (): Promise<Answer | Response> => inTime(terms, operation, begin);
     const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();

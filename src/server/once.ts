@@ -19,10 +19,11 @@ export const KEY_HEADER = 'Idempotency-Key';
 
 /**
  * Operations that grant, extend or end a lease of one holder. Carrying one out twice is harmless: the token names that hold or
- * claim, the same holder gets the same hold again, and a claim or a member that no program knows of expires.
+ * claim, the incarnation that membership, the same holder gets the same hold again, and a claim that no program knows of expires.
+ * Joining is not among them: the second join would find the member of the first, and take it for a stranger.
  */
 const OF_LEASES =
-  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew)|member\.(?:join|renew|assets|leave))$/;
+  /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew)|member\.(?:renew|leave))$/;
 
 export function keptText(operation: string): string {
   if (!OF_LEASES.test(operation)) return 'for 24 hours';

@@ -1,14 +1,17 @@
 /**
- * The open streams: limits how many each token has, and ends those of a token that was revoked or has expired. The server follows
- * the tokens in memory, so checking them every few seconds costs nothing.
+ * The open streams and waits: limits how many each token has, and ends those of a token that was revoked or has expired. The server
+ * follows the tokens in memory, so checking them every few seconds costs nothing.
  */
 import type { Clock, Timer } from '../clock.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
+/** What a token may have only so many of. */
+type Counted = 'stream' | 'guard-wait';
+
 interface OpenStream {
-  /** The token of a stream, which counts towards the limit; undefined for a waiting request. */
-  readonly caller: string | undefined;
+  /** The token, and which of its limits this counts towards; undefined for any other waiting request. */
+  readonly counted: { readonly caller: string; readonly as: Counted } | undefined;
   readonly isValid: () => Promise<boolean>;
   readonly end: AbortController;
 }
@@ -32,23 +35,16 @@ export class OpenStreams {
     this.#most = most;
   }
 
-  /** Registers a stream. `isValid` tells whether the token is still valid. */
-  enter({ id }: Caller, isValid: () => Promise<boolean>): OpenWait {
-    const own = [...this.#open].filter(({ caller }) => caller === id).length;
-    if (own >= this.#most) {
-      throw new Problem(
-        'too-many-streams',
-        `this token has ${own} streams open, and may have ${this.#most}; close some, or follow several resources in one`,
-        { most: this.#most },
-        { 'Retry-After': '5' },
-      );
-    }
-    return this.#opened({ caller: id, isValid, end: new AbortController() });
+  /** Registers a stream, or the wait for a guard. `isValid` tells whether the token is still valid. */
+  enter({ id }: Caller, isValid: () => Promise<boolean>, as: Counted = 'stream'): OpenWait {
+    const own = [...this.#open].filter(({ counted }) => counted?.caller === id && counted.as === as).length;
+    if (own >= this.#most) throw tooMany(as, own, this.#most);
+    return this.#opened({ counted: { caller: id, as }, isValid, end: new AbortController() });
   }
 
-  /** Registers a waiting request. A token may have any number of these, because each of them ends. */
+  /** Registers any other waiting request. A token may have any number of these: each takes part in the store, and ends. */
   wait(isValid: () => Promise<boolean>): OpenWait {
-    return this.#opened({ caller: undefined, isValid, end: new AbortController() });
+    return this.#opened({ counted: undefined, isValid, end: new AbortController() });
   }
 
   #opened(one: OpenStream): OpenWait {
@@ -68,6 +64,20 @@ export class OpenStreams {
     );
     this.#timer = this.#open.size === 0 ? undefined : this.#clock.timer(LOOK_MS, () => void this.#look());
   }
+}
+
+function tooMany(as: Counted, own: number, most: number): Problem {
+  const [code, told] =
+    as === 'stream'
+      ? ([
+          'too-many-streams',
+          `${own} streams open, and may have ${most}; close some, or follow several resources in one`,
+        ] as const)
+      : ([
+          'too-many-waits',
+          `${own} guards that it waits for, and may have ${most}; wait for fewer, or join them with all or any`,
+        ] as const);
+  return new Problem(code, `this token has ${told}`, { most }, { 'Retry-After': '5' });
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
+import type { Clock } from '../clock.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { HeaderReader } from './asked.ts';
 import type { EventHub } from './event-hub.ts';
@@ -33,6 +34,9 @@ export interface Call<Params, Query, Body> {
   readonly body: Body;
   /** Aborts when the client disconnects, the request has taken too long, or the server stops. */
   readonly signal: AbortSignal;
+  /** Returns the same signal for a wait that nothing in the store limits. Throws if the token has as many of these as it may. */
+  readonly countedSignal: () => AbortSignal;
+  readonly clock: Clock;
   /** Whether guards and pipelines may run commands on the machine of the server. */
   readonly allowsCommands: boolean;
   readonly headers: HeaderReader;

@@ -68,6 +68,7 @@ const OWN = {
   'key-reused': 422,
   'too-many-requests': 429,
   'too-many-streams': 429,
+  'too-many-waits': 429,
   internal: 500,
 } as const;
 

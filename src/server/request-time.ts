@@ -6,7 +6,7 @@
 import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import type { OpenStreams, OpenWait } from './open-streams.ts';
-import type { Operation } from './operation.ts';
+import type { Caller, Operation } from './operation.ts';
 import { type Answer, Problem } from './problem.ts';
 
 /** How long an operation may take to answer after the server asked it to stop. */
@@ -16,22 +16,26 @@ export interface TimeTerms {
   readonly clock: Clock;
   readonly longestMs: number;
   readonly waits: OpenStreams;
+  readonly caller: Caller;
   /** Tells whether the token of the request is still valid. */
   readonly isStill: () => Promise<boolean>;
   /** Other signals that end the request. */
   readonly ends: () => readonly AbortSignal[];
 }
 
-/** `begin` gets a function that makes the stop signal on demand, because most operations never wait. */
+/**
+ * `begin` gets a function that makes the stop signal on demand, because most operations never wait. With `isCounted` it throws if
+ * the token has as many such waits as it may.
+ */
 export async function inTime(
-  { clock, longestMs, waits, isStill, ends }: TimeTerms,
+  { clock, longestMs, waits, caller, isStill, ends }: TimeTerms,
   { method }: Pick<Operation, 'method'>,
-  begin: (stop: () => AbortSignal) => Promise<Answer | Response>,
+  begin: (stop: (isCounted?: boolean) => AbortSignal) => Promise<Answer | Response>,
 ): Promise<Answer | Response> {
   const over = new AbortController();
   let waiting: OpenWait | undefined;
-  const stop = (): AbortSignal => {
-    waiting ??= waits.wait(isStill);
+  const stop = (isCounted = false): AbortSignal => {
+    waiting ??= isCounted ? waits.enter(caller, isStill, 'guard-wait') : waits.wait(isStill);
     return AbortSignal.any([...ends(), over.signal, waiting.signal]);
   };
   let timer: Timer | undefined;

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Failure, open, type Signalbox } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
-import { TestClock } from 'signalbox/testing';
+import { fakeAdapters, TestClock } from 'signalbox/testing';
 import { remoteGuards } from '../../src/cli/remote/guards.ts';
 import { eventsSince } from '../../src/cli/remote/past-events.ts';
 import { remotePipelines } from '../../src/cli/remote/pipelines.ts';
@@ -17,7 +17,7 @@ let client: RemoteSignalbox;
 
 beforeEach(async () => {
   clock = new TestClock();
-  server = new TestServer(await open('memory:', { clock }), { clock });
+  server = new TestServer(await open('memory:', { clock, adapters: fakeAdapters() }), { clock });
   wire = new Wire(server);
   client = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, retryMs: 1_000 });
 });
@@ -30,7 +30,7 @@ afterEach(async () => {
 const guards = (): Signalbox['guards'] =>
   remoteGuards(
     client,
-    (one, condition, { signal, waits }) => one.explain(condition, { ...waits, ...(signal && { signal }) }),
+    (one, condition, { signal, waits }) => one.judged(condition, { ...waits, ...(signal && { signal }) }),
     clock,
   ) as Signalbox['guards'];
 const pipelines = (): Signalbox['pipelines'] => remotePipelines(client, clock) as Signalbox['pipelines'];
@@ -137,6 +137,50 @@ describe('a server that goes away meanwhile', () => {
     await expect(settledIn(clock, other, 500)).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringContaining('see: signalbox pipeline status p-2') as string,
+    });
+  });
+});
+
+describe('a wait for a guard', () => {
+  const absent = { fileExists: 'absent' };
+  const looksOf = async (): Promise<readonly number[]> => {
+    const looks: number[] = [];
+    await server.box.on('guard:evaluating', ({ at }) => void looks.push(at));
+    return looks;
+  };
+
+  it.each([5_000, 70_000])('looks at what sends no events every %d ms, however often it asks', async (pollMs) => {
+    const looks = await looksOf();
+    const over = new AbortController();
+    const begun = clock.now();
+    // The words differ with each look, so that the server answers each of them.
+    wire.answers = (text) => text.replace('"text":"', `"text":"${wire.sent.length} `);
+    const waiting = guards().wait(absent, { pollMs, signal: over.signal });
+    waiting.catch(() => undefined);
+    for (let n = 0; n < 500 && looks.length < 3; n++) await clock.advance(1_000);
+    expect(looks).toHaveLength(3);
+    over.abort();
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+    for (const [n, at] of looks.entries()) expect(at - (looks[n - 1] ?? begun)).toBeGreaterThanOrEqual(pollMs);
+  });
+
+  it('is woken by an event at once, however seldom it looks at the rest', async () => {
+    const hold = await server.box.lock('main').acquire();
+    const begun = clock.now();
+    const condition = { all: [{ lockFree: 'main' }, { not: absent }] };
+    const waiting = guards().wait(condition, { pollMs: 3_600_000 });
+    const asked = (): number => wire.sent.filter(({ path }) => path.endsWith('/check')).length;
+    for (let n = 0; n < 500 && asked() < 3; n++) await clock.advance(1_000);
+    await hold.release();
+    expect(await settledIn(clock, waiting, 1)).toMatchObject({ kind: 'passed' });
+    expect(clock.now() - begun).toBeLessThan(3_600_000);
+  });
+
+  it('that a server never answers ends when its time is over, as one that cannot be reached', async () => {
+    wire.isSilent = true;
+    await expect(settledIn(clock, guards().wait({ lockFree: 'main' }, { timeoutMs: 1_000 }))).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('given up after 1 s') as string,
     });
   });
 });

@@ -154,7 +154,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     );
 
     it.each(['the process that acquired it', 'another process, without a session'])(
-      'is not told as done if the hold was taken away before: the release of a detached hold by %s',
+      'does not count as done if another process took the hold before: the release of a detached hold by %s',
       async (who) => {
         const { fleet, one, here, there } = await two();
         const claim = await here.acquireDetached({ holder: 'agent:7' });
@@ -174,7 +174,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     );
 
     it.each(['does not answer', 'has forgotten it'])(
-      'is told as unknown if the store %s: how a detached hold of another process ended, which it released',
+      'fails as unknown if the store %s: the release of a detached hold of another process that is gone',
       async (why) => {
         const { fleet, here, there } = await two();
         const claim = await here.acquireDetached({ holder: 'agent:7' });
@@ -220,6 +220,37 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       await fleet.advance(1_000);
       expect((await wrong).kind).not.toBe('released');
       expect(await right).toEqual({ kind: 'released' });
+    });
+
+    it('ends no later hold of the same holder: a release by the name of the holder alone', async () => {
+      const { fleet, one, here, there } = await two();
+      await here.acquireDetached({ holder: 'job' });
+      one.link.next('transaction', 'severed', changesRecord);
+      const releasing = here.release({ holder: 'job' });
+      await settled();
+      const later = await there.acquireDetached({ holder: 'job' });
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      expect(await releasing).toEqual({ kind: 'released' });
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', token: later.token }]);
+    });
+
+    it('is no release of a hold that another process renewed and then took away', async () => {
+      const { fleet, one, here, there } = await two();
+      const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      one.link.next('transaction', 'lost', (transaction) => {
+        if (!changesRecord(transaction)) return false;
+        one.link.cutOff('refusing');
+        return true;
+      });
+      const releasing = here.release(claim);
+      await settled();
+      // The hold moves to a lease of the other process, so no letter about it comes here.
+      expect(await there.extend(claim, 90_000)).toMatchObject({ kind: 'refreshed' });
+      await there.break({ holder: 'admin', reason: 'a test' });
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect((await releasing).kind).not.toBe('released');
     });
 
     it('tells that nobody knows where the store cannot be read any more, not that it certainly was not done', async () => {

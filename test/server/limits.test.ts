@@ -8,18 +8,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, open } from 'signalbox';
-import { type Call, faultyStore, ScriptedFaults, TestClock } from 'signalbox/testing';
+import { type Call, fakeAdapters, faultyStore, ScriptedFaults, TestClock } from 'signalbox/testing';
 import { localTokenFile, readLocalToken } from '../../src/runtime/location/local-token.ts';
 import { openMemory } from '../../src/store/index.ts';
 import { NodeAsked } from '../../src/server/asked.ts';
-import { eventsOf, LOCAL, TestServer } from '../support/server.ts';
+import { type Asked, eventsOf, LOCAL, type Told, TestServer } from '../support/server.ts';
+import { settledIn } from '../support/wire.ts';
 
 let clock: TestClock;
 let server: TestServer;
 
 beforeEach(async () => {
   clock = new TestClock();
-  server = new TestServer(await open('memory:', { clock }), { clock, mostStreams: 3 });
+  server = new TestServer(await open('memory:', { clock, adapters: fakeAdapters() }), { clock, mostStreams: 3 });
 });
 afterEach(() => server.close());
 
@@ -59,6 +60,37 @@ describe('a stream', () => {
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
     }
     expect(server.server.readers).toBe(0);
+  });
+});
+
+describe('a wait for a guard', () => {
+  const looksAt = (condition: object, token: string, more: object = {}): Promise<Told> =>
+    server.post('/v1/guards/check', { condition, waitMs: 45_000, ...more }, { token });
+
+  it('is refused if the token has as many as it may, and has room again when one is over', async () => {
+    const hold = await server.box.lock('held').acquire();
+    const [token, other] = [await server.token('viewer'), await server.token('viewer')];
+    const waits = vi.spyOn(server.box.guards, 'wait');
+    const some = [1, 2, 3].map(() => looksAt({ lockFree: 'held' }, token));
+    await expect.poll(() => waits.mock.calls.length).toBe(3);
+    const { status, body, headers } = await looksAt({ lockFree: 'held' }, token);
+    expect([status, body.code, body.most, headers.get('retry-after')]).toEqual([429, 'too-many-waits', 3, '5']);
+    // Streams have a number of their own, and so has every other token; a look that waits for nothing does not count.
+    expect((await server.fetch('GET', '/v1/events', undefined, { token })).status).toBe(200);
+    expect((await looksAt({ lockFree: 'held' }, token, { waitMs: 0 })).status).toBe(200);
+    const others = looksAt({ lockFree: 'held' }, other);
+    await hold.release();
+    for (const one of [...some, others]) expect((await one).body.passed).toBe(true);
+    expect((await looksAt({ lockFree: 'held' }, token)).body.passed).toBe(true);
+  });
+
+  it('looks at the machine of the server once a second at most', async () => {
+    const looks: number[] = [];
+    await server.box.on('guard:evaluating', ({ at }) => void looks.push(at));
+    const waiting = looksAt({ fileExists: 'absent' }, LOCAL, { pollMs: 100, waitMs: 5_000 });
+    await settledIn(clock, waiting, 100);
+    expect(looks.length).toBeGreaterThan(1);
+    for (const [n, at] of looks.slice(1).entries()) expect(at - (looks[n] as number)).toBeGreaterThanOrEqual(1_000);
   });
 });
 
@@ -240,10 +272,43 @@ describe('an Idempotency-Key', () => {
       [
         ...['lock', 'semaphore'].flatMap((kind) => ofHolds.map((what) => `${kind}.${what}`)),
         ...['lock.upgrade', 'lock.downgrade', 'task.claim', 'task.claim-next', 'task.renew'],
-        ...['member.join', 'member.renew', 'member.assets', 'member.leave'],
+        ...['member.renew', 'member.leave'],
       ].sort(),
     );
     for (const [id, text] of texts) if (!short.some(([known]) => known === id)) expect(text).toContain('24 hours');
+  });
+
+  it('of a change of what a member owns counts for a day, so that its repeat brings nothing back', async () => {
+    const { incarnation } = (await server.post('/v1/members', { id: 'a', ttlMs: 3_600_000 })).body;
+    const change = (how: object, more?: Asked): Promise<Told> =>
+      server.post('/v1/members/a/assets', { incarnation, assets: ['gpu'], ...how }, more);
+    const first = await change({ change: 'add' }, { headers });
+    await change({ change: 'remove' });
+    await clock.advance(600_000);
+    const again = await change({ change: 'add' }, { headers });
+    expect([again.headers.get('idempotent-replayed'), again.body]).toEqual(['true', first.body]);
+    expect((await server.get('/v1/members')).body.members).toMatchObject([{ id: 'a', assets: [] }]);
+  });
+
+  it('of a join whose outcome nobody knows is not refused because of the member that it may have made', async () => {
+    const lost = { isLost: true };
+    const faults = Object.assign(new ScriptedFaults(), {
+      after: (call: Call) =>
+        lost.isLost && call.kind === 'transaction' && JSON.stringify(call.transaction.success).includes('member/a')
+          ? 'drop'
+          : 'pass',
+    });
+    const own = new TestServer(await open(faultyStore(openMemory({ clock }), faults), { clock }), { clock });
+    try {
+      const ask = (): Promise<Told> => own.post('/v1/members', { id: 'a' }, { headers });
+      const first = await settledIn(clock, ask(), 1_000);
+      lost.isLost = false;
+      expect(first).toMatchObject({ status: 504, body: { code: 'outcome-unknown' } });
+      const again = await ask();
+      expect([again.status, again.body]).toEqual([504, first.body]);
+    } finally {
+      await own.close();
+    }
   });
 
   it('of a request whose outcome nobody knows carries nothing out again, and says so', async () => {

@@ -2,9 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
+import { connect } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
-import { eventsOf, type Sent, type Told, TestServer } from '../support/server.ts';
-import { settledIn } from '../support/wire.ts';
+import { Verifier } from '../../src/core/index.ts';
+import { sha256 } from '../../src/host/index.ts';
+import { eventsOf, LOCAL, type Sent, type Told, TestServer } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
 
 let clock: TestClock;
 let server: TestServer;
@@ -97,6 +100,46 @@ describe('a member over HTTP', () => {
     expect(await server.post('/v1/members/process/assets', asked)).toMatchObject({ body: { code: 'attached' } });
     expect(outcome.membership.isValid).toBe(true);
     await outcome.membership.leave();
+  });
+
+  it('that joined from its own process keeps its assets, unless an administrator asks for them', async () => {
+    const outcome = await server.box.members.join('process', undefined, { assets: ['gpu'] });
+    if (outcome.kind !== 'joined') throw new Error('it joins');
+    const { incarnation } = (await join('taker', { assets: ['disk'] })).body;
+    const worker = await server.token('worker');
+    for (const [asset, from, to] of [
+      ['gpu', 'process', 'taker'],
+      ['disk', 'taker', 'process'],
+    ]) {
+      const move = { assets: [asset], from, to };
+      for (const token of [worker, LOCAL]) {
+        expect(await server.post('/v1/members/move', move, { token })).toMatchObject({
+          ...{ status: 409, body: { code: 'attached', member: 'process' } },
+        });
+      }
+      const asked = { ...move, attached: true };
+      expect((await server.post('/v1/members/move', asked, { token: worker })).body.code).toBe('wrong-role');
+      expect((await server.post('/v1/members/move', asked)).body.outcome).toBe('moved');
+    }
+    await server.post('/v1/members/taker/leave', { incarnation });
+    await outcome.membership.leave();
+  });
+
+  it('loses no assets to a move that was meant for an earlier member with its id, and gets none', async () => {
+    const old = { a: (await join('a')).body.incarnation, b: (await join('b')).body.incarnation };
+    for (const id of ['a', 'b'] as const) await server.post(`/v1/members/${id}/leave`, { incarnation: old[id] });
+    const now = {
+      a: (await join('a', { assets: ['gpu'] })).body.incarnation,
+      b: (await join('b')).body.incarnation,
+    };
+    const move = (more: object): Promise<Told> =>
+      server.post('/v1/members/move', { assets: ['gpu'], from: 'a', to: 'b', ...more });
+    const ended = (member: string): object => ({ status: 404, body: { code: 'no-such-thing', member } });
+    expect(await move({ fromIncarnation: old.a })).toMatchObject(ended('a'));
+    expect(await move({ toIncarnation: old.b })).toMatchObject(ended('b'));
+    const meant = { fromIncarnation: now.a, toIncarnation: now.b };
+    for (const _ of ['first', 'repeat']) expect((await move(meant)).body.outcome).toBe('moved');
+    for (const id of ['a', 'b'] as const) await server.post(`/v1/members/${id}/leave`, { incarnation: now[id] });
   });
 
   it('has an id that its token may act for, which the record names', async () => {
@@ -215,6 +258,25 @@ describe('pipelines over HTTP', () => {
 });
 
 describe('an export over HTTP', () => {
+  it('has the entries of the resources that are named alone, and can be verified', async () => {
+    for (const name of ['one', 'two', 'three']) await server.box.lock(name).tryAcquire({ holder: 'ann' });
+    const wanted = ['lock/one', 'lock/three'];
+    const text = await (await server.fetch('GET', '/v1/witness/export?resource=lock/one&resource=lock/three')).text();
+    const lines = text.trimEnd().split('\n');
+    const entries = lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind === 'entry');
+    expect(entries.map(({ resource }) => resource)).toEqual(wanted.toSorted());
+    const verifier = new Verifier({ digest: sha256 });
+    for (const line of lines) verifier.line(line);
+    expect(verifier.finish()).toMatchObject({ entries: 2 });
+    expect(verifier.finish().finding).toBeUndefined();
+    const client = connect(URL_OF_TESTS, { token: LOCAL, fetch: new Wire(server).fetch });
+    const theirs: string[] = [];
+    for await (const line of client.witness.export({ only: wanted })) theirs.push(line);
+    expect(theirs).toEqual(lines);
+    await client.close();
+    expect((await server.get('/v1/witness/export?other=1')).status).toBe(400);
+  });
+
   it('is what the library writes', async () => {
     const theirs: string[] = [];
     for await (const line of server.box.witness.export()) theirs.push(line);
@@ -225,7 +287,7 @@ describe('an export over HTTP', () => {
       lines.map((line) => JSON.parse(line, (key, value: unknown) => (key === 'at' ? 0 : value)) as unknown);
     expect(plain(ours)).toEqual(plain(theirs));
     const off = await TestServer.on();
-    expect((await off.get('/v1/witness/export')).body.code).toBe('witness-off');
+    expect((await off.get('/v1/witness/export?resource=lock/main')).body.code).toBe('witness-off');
     await off.close();
   });
 });

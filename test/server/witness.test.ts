@@ -264,7 +264,7 @@ describe('the witness over HTTP', () => {
       ]);
     });
 
-    it('and is told that entries were trimmed which the store has forgotten, once', async () => {
+    it('with a resync, once, if entries were trimmed that the store has forgotten', async () => {
       const place = await placeOfFirst();
       await trim();
       await enter();

@@ -208,6 +208,22 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     right: 'if (isOfSession(before.hold.lease)) return kept(of, before.hold);',
     wrong: '',
   },
+  {
+    name: 'a release of a detached hold got no answer, and is said to have landed although the hold was taken away',
+    workload: 'names',
+    shownBy: 119,
+    file: 'runtime/runtime.ts',
+    right: 'return !this.holdings.wasLost(hold);',
+    wrong: 'return hold.token > 0;',
+  },
+  {
+    name: 'the same of a hold that an earlier session of the process acquired',
+    workload: 'holds',
+    shownBy: 28,
+    file: 'runtime/write/ended.ts',
+    right: 'if (held === undefined)',
+    wrong: 'if (held === undefined) return true;\n        if (held === undefined)',
+  },
 ];
 
 /**
@@ -240,21 +256,5 @@ export const rare: readonly (Mutant & { readonly workload: Workload })[] = [
     file: 'runtime/write/cached-state.ts',
     right: 'const isConfigured = commit.changesRecord &&',
     wrong: 'const isConfigured = !commit &&',
-  },
-  {
-    name: 'a release of a detached hold got no answer, and is said to have landed although the hold was taken away',
-    workload: 'names',
-    shownBy: 119,
-    file: 'runtime/runtime.ts',
-    right: 'return !this.holdings.wasLost(hold);',
-    wrong: 'return hold.token > 0;',
-  },
-  {
-    name: 'the same of a hold that an earlier session of the process acquired',
-    workload: 'holds',
-    shownBy: 28,
-    file: 'runtime/write/ended.ts',
-    right: 'if (held === undefined)',
-    wrong: 'if (held === undefined) return true;\n        if (held === undefined)',
   },
 ];

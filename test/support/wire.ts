@@ -11,6 +11,10 @@ export class Wire {
   /** Called before each request goes out; true loses its answer. */
   losesAnswer: (path: string) => boolean = () => false;
   isCut = false;
+  /** Requests get no answer, and no error either, until their client gives up. */
+  isSilent = false;
+  /** Changes what the server answers. */
+  answers: ((text: string) => string) | undefined;
   /** Ends all streams that are open. */
   cut = new AbortController();
 
@@ -24,12 +28,22 @@ export class Wire {
     this.sent.push({ method: init?.method ?? 'GET', path: pathname, key: headers.get('idempotency-key') });
     if (this.isCut) throw new TypeError('fetch failed');
     const signal = AbortSignal.any([this.cut.signal, ...(init?.signal ? [init.signal] : [])]);
+    if (this.isSilent) return silence(signal);
     const response = await this.server.server.fetch(new Request(String(input), { ...init, signal }));
+    if (this.answers !== undefined) return new Response(this.answers(await response.text()), response);
     if (!this.losesAnswer(pathname)) return response;
     this.losesAnswer = () => false;
     await response.body?.cancel();
     throw new TypeError('terminated');
   };
+}
+
+function silence(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const over = (): void => reject(signal.reason as Error);
+    if (signal.aborted) over();
+    else signal.addEventListener('abort', over, { once: true });
+  });
 }
 
 /** Lets time pass until the promise is settled: a retry waits for it. */

@@ -44,10 +44,10 @@ export class Away {
       if (over?.aborted === true && !Failure.is(error)) return undefined;
       // The request only reads, so it does not matter whether the server carried it out.
       if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
-      tellAway(error);
-      this.trouble = error;
       this.#since ??= begun;
       if (this.#clock.monotonic() - this.#since >= this.#mostMs) throw error;
+      tellAway(error);
+      this.trouble = error;
       return undefined;
     }
   }

@@ -1,38 +1,32 @@
 /** Guards that a server judges: checked once, or waited for. */
-import type { RemoteCheckOptions, RemoteSignalbox } from '../../client/connect.ts';
+import type { Judged, NotLooked, RemoteSignalbox } from '../../client/connect.ts';
 import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
-import {
-  type Condition,
-  type Explanation,
-  type Guard,
-  type GuardOutcome,
-  renderExplanation,
-  spoken,
-} from '../../core/index.ts';
+import { type Condition, type Guard, type GuardOutcome, polledInputs, spoken } from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
-import { type CheckOptions, DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
+import { type CheckOptions, DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions, isFinal } from '../../runtime/guards/wait.ts';
+import { tell } from '../output.ts';
 import { Away } from './away.ts';
 
 /** How long the server waits, and for what: see `RemoteCheckOptions`. */
-export type Waits = Pick<RemoteCheckOptions, 'waitMs' | 'pollMs' | 'known'>;
+export type Waits = NonNullable<Parameters<RemoteSignalbox['judged']>[1]>;
 
-type Explain = (
+type Judge = (
   client: RemoteSignalbox,
   condition: Condition,
   options: CheckOptions & { readonly waits?: Waits },
-) => Promise<Explanation>;
+) => Promise<Judged | NotLooked>;
 
-export function remoteGuards(client: RemoteSignalbox, explain: Explain, clock: Clock = systemClock): object {
+export function remoteGuards(client: RemoteSignalbox, judge: Judge, clock: Clock = systemClock): object {
   return {
     async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
       const judged = guards.map(async (guard) =>
-        outcomeOf(guard, (await explain(client, guard.condition, options)).verdict),
+        outcomeOf(guard, ((await judge(client, guard.condition, options)) as Judged).verdict),
       );
       return Promise.all(judged);
     },
     wait: (given: Condition | Guard, options: GuardWaitOptions = {}) =>
-      waited(client, explain, asGuard(given), options, clock),
+      waited(client, judge, asGuard(given), options, clock),
   };
 }
 
@@ -47,12 +41,15 @@ function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((one) => one !== undefined));
 }
 
-/** The server waits, and answers when something looks different. One that is away may come back in time. */
+/**
+ * The server waits, and answers when something looks different. One that is away may come back in time. However often it is asked,
+ * it looks at what sends no events once per `pollMs`, and at an event at once.
+ */
 async function waited(
   client: RemoteSignalbox,
-  explain: Explain,
+  judge: Judge,
   guard: Guard,
-  { pollMs = DEFAULT_POLL_MS, timeoutMs, onVerdict, signal, ...options }: GuardWaitOptions,
+  { pollMs: asked = DEFAULT_POLL_MS, timeoutMs, onVerdict, signal, ...options }: GuardWaitOptions,
   clock: Clock,
 ): Promise<GuardOutcome> {
   const begun = clock.monotonic();
@@ -60,28 +57,49 @@ async function waited(
   const [limit, last] = limits.map((one) => one.signal);
   const away = new Away(Number.POSITIVE_INFINITY, clock);
   const [over, giveUp] = [limit, last].map((one) => anyOf(signal, one)) as [AbortSignal, AbortSignal];
+  const isPolled = polledInputs(guard.condition).length > 0;
+  const pollMs = Math.max(asked, SHORTEST_POLL_AT_SERVER_MS);
+  if (isPolled && pollMs > asked) tell(`signalbox: a server looks at its machine every ${spoken(pollMs)} at most`);
+  const sliceMs = isPolled ? slice(pollMs) : WAIT_MS;
+  const waitsFor = (known: string | undefined, lookedAt: number): Waits => {
+    const leftMs = timeoutMs === undefined ? sliceMs : timeoutMs - (clock.monotonic() - begun);
+    const waitMs = Math.min(Math.max(1, leftMs), sliceMs);
+    const lookAfterMs = Math.max(0, pollMs - (clock.monotonic() - lookedAt));
+    return { pollMs, waitMs, ...(known !== undefined && { known }), ...(isPolled && { lookAfterMs }) };
+  };
   let waits: Waits | undefined;
-  let isFirst = true;
+  let seen: { readonly outcome: GuardOutcome; readonly text: string; readonly at: number } | undefined;
+  // If there is no server at first, its user has to hear of it.
+  let patience = new Away(0, clock);
   try {
     for (;;) {
-      const asked = explain(client, guard.condition, { ...options, signal: giveUp, ...(waits && { waits }) });
-      // If there is no server at first, its user has to hear of it.
-      const explanation = isFirst ? await asked : await away.unless(asked, giveUp);
-      isFirst = false;
+      const judging = judge(client, guard.condition, { ...options, signal: giveUp, ...(waits && { waits }) });
+      const told = await patience.unless(judging, giveUp);
+      patience = away;
       signal?.throwIfAborted();
-      if (explanation !== undefined) {
+      if (told === undefined) {
+        if (over.aborted) throw away.told(`after ${spoken(timeoutMs ?? 0)}`);
+        await pause(asked, over, clock);
+        waits = undefined;
+        continue;
+      }
+      if (!('outcome' in told)) {
+        const { explanation, text } = told;
         const outcome = outcomeOf(guard, explanation.verdict);
         onVerdict?.({ outcome, explanation });
-        if (isFinal(outcome) || over.aborted) return outcome;
-      } else if (over.aborted) {
-        throw away.told(`after ${spoken(timeoutMs ?? 0)}`);
+        if (isFinal(outcome)) return outcome;
+        seen = { outcome, text, at: clock.monotonic() };
       }
-      const known = explanation && renderExplanation(explanation).join('\n');
-      await pause(known === undefined ? pollMs : BETWEEN_MS, over, clock);
-      const leftMs = timeoutMs === undefined ? WAIT_MS : timeoutMs - (clock.monotonic() - begun);
-      waits = known === undefined ? undefined : { known, pollMs, waitMs: Math.min(Math.max(1, leftMs), WAIT_MS) };
+      if (over.aborted && seen !== undefined) return seen.outcome;
+      if (!isPolled) await pause(BETWEEN_MS, over, clock);
+      waits = waitsFor(seen?.text, seen?.at ?? begun);
     }
   } finally {
     for (const one of limits) one.cancel();
   }
+}
+
+/** How long the server waits at once, so that it has just looked when it answers. */
+function slice(pollMs: number): number {
+  return pollMs >= WAIT_MS ? WAIT_MS : WAIT_MS - (WAIT_MS % pollMs);
 }

@@ -2,7 +2,7 @@
  * Opens a server as if it were a store: `signalbox/client` carries out the methods that commands use. A method without a request
  * refuses with its name.
  */
-import { connect, type RemoteSignalbox } from '../../client/connect.ts';
+import { connect, type Judged, type NotLooked, type RemoteSignalbox } from '../../client/connect.ts';
 import { type Condition, type Explanation, requiredInputs, Verifier } from '../../core/index.ts';
 import { sha256 } from '../../host/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
@@ -48,9 +48,10 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     bus: client.bus,
     witness: remoteWitness(client),
     pipelines: remotePipelines(client),
-    guards: remoteGuards(client, explained),
+    guards: remoteGuards(client, judged),
     children: remoteChildren(client),
-    explain: (condition: Condition, _given: object, given: CheckOptions) => explained(client, condition, given),
+    explain: async (condition: Condition, _given: object, given: CheckOptions): Promise<Explanation> =>
+      ((await judged(client, condition, given)) as Judged).explanation,
     eventsSince: (...[pattern, at, listener, signal]: Parameters<Signalbox['eventsSince']>) =>
       eventsSince(client, pattern, at, listener, signal),
   };
@@ -71,16 +72,16 @@ function known<T extends object>(name: string, parts: T, url: string): T {
 }
 
 /** Conditions about files, branches and sessions concern the machine that checks them: here, the server. */
-async function explained(
+function judged(
   client: RemoteSignalbox,
   condition: Condition,
   { own, signal, waits }: CheckOptions & { readonly waits?: Waits },
-): Promise<Explanation> {
+): Promise<Judged | NotLooked> {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
   if (looked.length > 0 && waits === undefined)
     tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
-  return client.explain(condition, {
+  return client.judged(condition, {
     ...waits,
     ...(own !== undefined && { own: typeof own === 'string' ? [own] : own }),
     ...(signal !== undefined && { signal }),
@@ -137,13 +138,8 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
     warnings: witness.warnings.bind(witness),
-    export({ only }: { readonly only?: readonly string[] } = {}) {
-      if (only === undefined) return witness.export();
-      throw new CliExit(
-        EXIT.usage,
-        '--resource does not work through a server, which exports all: export where the store is',
-      );
-    },
+    export: ({ only }: { readonly only?: readonly string[] } = {}) =>
+      witness.export(only === undefined ? {} : { only }),
     verify: (options: VerifyOptions) => verified(witness.export(), options),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();

@@ -81,14 +81,23 @@ function firstTaken(adds: readonly RecordedAsset[], others: readonly Member[]): 
   return undefined;
 }
 
+/** Which memberships are meant; without an incarnation, the member that has the id now. */
+export interface MoveIncarnations {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
 /** Moves assets from one member to another. If they are where they are to go, nothing changes, so a repeat is harmless. */
 export function decideMove(
   assets: readonly string[],
   from: string,
   to: string,
   members: readonly Member[],
+  incarnations: MoveIncarnations = {},
 ): MoveDecision {
-  const [source, target] = [from, to].map((id) => members.find((member) => member.id === id));
+  const found = (id: string, incarnation: number | undefined): Member | undefined =>
+    members.find((member) => member.id === id && (incarnation ?? member.incarnation) === member.incarnation);
+  const [source, target] = [found(from, incarnations.from), found(to, incarnations.to)];
   if (target === undefined) return { kind: 'no-member', member: to };
   const named = new Set(assets);
   const moving = (source?.assets ?? []).filter(({ id }) => named.has(id));

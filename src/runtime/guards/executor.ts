@@ -65,6 +65,8 @@ export interface WatchOptions {
 }
 
 export const DEFAULT_POLL_MS = 2_000;
+/** For clients of a server, whose looks at files and commands cost its machine. */
+export const SHORTEST_POLL_AT_SERVER_MS = 1_000;
 
 export const CHECK = { signal: abortSignal, own: aHolder, adapters: anObject, isQuiet: flag, commandsLast: flag };
 export const WATCH = { pollMs: milliseconds, adapters: anObject, own: aHolder };

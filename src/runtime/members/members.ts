@@ -36,9 +36,20 @@ import type { Lead } from './lead.ts';
 import { type AssetOptions, Membership } from './membership.ts';
 import type { OwnMemberships } from './own-memberships.ts';
 import { memberIn, memberKey, MEMBERS } from './records.ts';
-import { moveAssets, type MoveOutcome, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
+import {
+  moveAssets,
+  type MoveOptions,
+  type MoveOutcome,
+  refuseUnlessAssets,
+  type RegisterOutcome,
+} from './registering.ts';
 import { type BroadcastOptions, TopologyBroadcast } from './topology-broadcast.ts';
 import { followTopology, lastTopology } from './topology-key.ts';
+
+const MOVE = {
+  ...{ from: anything, to: anything },
+  ...{ fromIncarnation: wholeNumber, toIncarnation: wholeNumber, detachedOnly: flag },
+};
 
 /** The processes that have joined. */
 export class Members {
@@ -136,15 +147,13 @@ export class Members {
   }
 
   /** Moves assets from one member to another in one step: nobody sees them with both, or with neither. */
-  async moveAssets(
-    assets: readonly string[],
-    { from, to }: { readonly from: string; readonly to: string },
-  ): Promise<MoveOutcome> {
+  async moveAssets(assets: readonly string[], options: MoveOptions): Promise<MoveOutcome> {
     this.#runtime.refuseIfClosed();
     refuseUnlessAssets(assets);
-    refuseUnlessNamed(from);
-    refuseUnlessNamed(to);
-    return moveAssets(this.#runtime, [...assets], from, to);
+    refuseWrongValues(options, MOVE);
+    refuseUnlessNamed(options.from);
+    refuseUnlessNamed(options.to);
+    return moveAssets(this.#runtime, [...assets], { ...options });
   }
 
   /** The topology that was broadcast last; null if none ever was. */

@@ -38,8 +38,25 @@ export type RegisterOutcome =
 /** What came of a move. */
 export type MoveOutcome =
   | { readonly kind: 'moved'; readonly assets: readonly string[] }
+  /** There is no such member, or it is another one than was meant: see `fromIncarnation`. */
   | { readonly kind: 'no-member'; readonly member: string }
-  | { readonly kind: 'not-owner'; readonly asset: string; readonly owners: readonly string[] };
+  | { readonly kind: 'not-owner'; readonly asset: string; readonly owners: readonly string[] }
+  /** Only with `detachedOnly`: this member joined from its own process. */
+  | { readonly kind: 'attached'; readonly member: string };
+
+/** From which member to which. */
+export interface MoveOptions {
+  /** The member that has the assets. */
+  readonly from: string;
+  /** The member that gets them. */
+  readonly to: string;
+  /** The membership of `from` that is meant: nothing is taken from a later member with the same id. */
+  readonly fromIncarnation?: number;
+  /** The membership of `to` that is meant. */
+  readonly toIncarnation?: number;
+  /** Changes nothing, and answers `attached`, if one of the two joined from its own process. */
+  readonly detachedOnly?: boolean;
+}
 
 /** All members, as they were at one revision. */
 export interface MembersRead {
@@ -110,15 +127,19 @@ export function changeAssets(
 export function moveAssets(
   runtime: Runtime,
   assets: readonly string[],
-  from: string,
-  to: string,
+  { from, to, fromIncarnation, toIncarnation, detachedOnly = false }: MoveOptions,
 ): Promise<MoveOutcome> {
+  const incarnations = { from: fromIncarnation, to: toIncarnation };
   return writeOnce<MembersRead, MoveOutcome>(runtime, {
     read: () => readMembers(runtime),
     decide: ({ pairs, members }): NextStep<MembersRead, MoveOutcome> => {
-      const decision = decideMove(assets, from, to, members);
+      const decision = decideMove(assets, from, to, members, incarnations);
       if (decision.kind === 'unchanged') return { kind: 'answer', answer: { kind: 'moved', assets } };
       if (decision.kind !== 'write') return { kind: 'answer', answer: decision };
+      const attached = [from, to].find((id) => recordIn(pairs.get(id) as KeyValue).detached !== true);
+      if (detachedOnly && attached !== undefined) {
+        return { kind: 'answer', answer: { kind: 'attached', member: attached } };
+      }
       refuseTooMany(decision.to);
       const [source, target] = [pairs.get(from), pairs.get(to)] as [KeyValue, KeyValue];
       return {

@@ -75,7 +75,7 @@ export class Mailbox {
       await new Promise<void>((resolve) => this.#awaited.add(resolve));
     }
     alive?.cancel();
-    return this.#missedUpTo <= since && (last === undefined || this.#readUpTo >= last);
+    return last !== undefined && this.#missedUpTo <= since && this.#readUpTo >= last;
   }
 
   #progress(): void {

@@ -274,7 +274,7 @@ export class WitnessLog {
         signal,
         undefined,
         // The history of the store has what came after a place, trimmed or not. If it is compacted, `resync` reads the record.
-        after === undefined ? 'now' : after.revision - (after.key === undefined ? 0 : 1),
+        after === undefined ? 'now' : Math.max(0, after.revision - (after.key === undefined ? 0 : 1)),
       );
       if (after === undefined) begun = since + 1;
       // Read after the watch began, so that an entry written meanwhile is in one of the two; `hand` drops one that is in both.

@@ -20,8 +20,10 @@ export async function wasReleased(
   record: string,
   since: Revision,
   { id, token }: Pick<Hold, 'id' | 'token'>,
+  until: number,
 ): Promise<boolean> {
   const over = new AbortController();
+  const timer = clock.timer(Math.max(0, until - clock.monotonic()), () => over.abort());
   let last = token;
   const alive = clock.keepAlive?.();
   try {
@@ -40,6 +42,7 @@ export async function wasReleased(
     }
     throw unknown();
   } finally {
+    timer.cancel();
     alive?.cancel();
     over.abort();
   }

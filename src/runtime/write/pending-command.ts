@@ -85,8 +85,17 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   }
 
   doubted(error: unknown, mod: Revision, seen: Revision): void {
-    this.unanswered = { outcome: this.effective ? this.outcome : undefined, mod, seen, error };
+    const outcome = this.effective ? this.outcome : undefined;
+    // A later attempt that would have changed nothing says nothing about the first.
+    if (outcome !== undefined || this.unanswered?.outcome === undefined) {
+      this.unanswered = { outcome, mod, seen, error };
+    }
     this.doubt();
+    const { hold } = (outcome ?? {}) as AnyOutcome;
+    // The next attempt means this very hold: by then, the same holder may have another one.
+    if (hold !== undefined && (this.command as AnyCommand).kind === 'release') {
+      this.command = { ...this.command, id: hold.id };
+    }
   }
 
   doubt(): void {

@@ -6,11 +6,14 @@ import {
   type Condition,
   type Explanation,
   type InputKind,
+  polledInputs,
   renderExplanation,
   requiredInputs,
 } from '../../core/index.ts';
+import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import type { GuardWaitOptions } from '../../runtime/guards/wait.ts';
+import { DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
+import { asGuard, type GuardWaitOptions } from '../../runtime/guards/wait.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
@@ -23,7 +26,6 @@ const OF_THE_STORE: readonly InputKind[] = ['lock', 'semaphore', 'pipeline', 'ta
 /** For administrators: with a pattern, a caller could find out the text of any file that the server can read, letter by letter. */
 const OF_FILES: readonly InputKind[] = ['file', 'fileText', 'worktree'];
 
-/** Each look may read files or start a program. */
 const SHORTEST_POLL_MS = 100;
 
 export const guards: readonly Operation[] = [
@@ -33,7 +35,8 @@ export const guards: readonly Operation[] = [
     description:
       'Whether it holds now, and if not, why. Any role may ask about the store; asking about branches, issues and sessions on the ' +
       'server needs a worker, about its files an administrator, and a `command` needs an administrator and `serve --allow-commands`. ' +
-      'With `waitMs` the server answers as soon as the condition holds or never can, and when that time is over: then ask again.',
+      'With `waitMs` the server answers as soon as the condition holds or never can, and when that time is over: then ask again. A ' +
+      'token may wait for 500 guards at once.',
     body: z.strictObject({
       condition: z.looseObject({}).describe('A one-key object, such as `{"lockFree": "main"}`.'),
       own: z.array(holder).max(100).optional().describe('Holders whose holds do not count.'),
@@ -42,29 +45,49 @@ export const guards: readonly Operation[] = [
         .number()
         .min(SHORTEST_POLL_MS)
         .optional()
-        .describe('While it waits: how often to check what sends no events, such as files; 2 s if not given.'),
+        .describe(
+          'While it waits: how often to check what sends no events, such as files; 2 s if not given, and never more often than every second.',
+        ),
       known: z
         .string()
         .optional()
         .describe('While it waits: the `text` that you have; it answers as soon as there is another one.'),
+      lookAfterMs: z
+        .number()
+        .min(0)
+        .optional()
+        .describe(
+          'While it waits for something that sends no events: when to check for the first time, unless an event comes before; at ' +
+            'once if not given. One that asks again sends what is left of `pollMs`.',
+        ),
     }),
     answers: {
       200: {
         description: 'The verdict, and the tree with a verdict and a reason on every leaf.',
         schema: z.object({ passed: z.boolean(), verdict: anyObject, explanation: anyObject, text: z.string() }),
       },
+      202: {
+        description: 'The wait was over before `lookAfterMs`, so the server has not checked anything: ask again.',
+        schema: z.object({ outcome: z.literal('waiting') }),
+      },
     },
-    problems: ['commands-off'],
-    async run({ box, caller, signal, allowsCommands, body }) {
+    problems: ['commands-off', 'too-many-waits'],
+    async run(call) {
+      const { box, caller, allowsCommands, body } = call;
       const condition = body.condition as unknown as Condition;
       const problem = conditionProblem(condition);
       if (problem !== undefined) throw new Failure('invalid', problem);
       refuseUnlessAllowed(caller, condition, allowsCommands);
-      const { known, waitMs: longest = 0, pollMs, own } = body;
+      const { own, waitMs: longest = 0 } = body;
       const explanation =
         longest === 0
-          ? await box.explain(condition, {}, { signal, isQuiet: true, commandsLast: true, ...given({ own }) })
-          : await awaited(box, condition, known, { signal, timeoutMs: longest, ...given({ pollMs, own }) });
+          ? await box.explain(
+              condition,
+              {},
+              { signal: call.signal, isQuiet: true, commandsLast: true, ...given({ own }) },
+            )
+          : await awaited(box, condition, { ...body, longest, signal: call.countedSignal(), clock: call.clock });
+      if (explanation === undefined) return ok({ outcome: 'waiting' }, 202);
       const { verdict } = explanation;
       const text = textOf(explanation);
       return ok({ passed: verdict.kind === 'passed', verdict, explanation, text });
@@ -72,13 +95,36 @@ export const guards: readonly Operation[] = [
   }),
 ];
 
-/** The last look, when the condition holds, can never hold, or looks other than `known`; or when the wait is over. */
+interface Wait {
+  readonly own?: readonly string[] | undefined;
+  readonly pollMs?: number | undefined;
+  readonly known?: string | undefined;
+  readonly lookAfterMs?: number | undefined;
+  readonly longest: number;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/**
+ * The last look, when the condition holds, can never hold, or looks other than `known`; or when the wait is over. Undefined if
+ * that is before `lookAfterMs`.
+ */
 async function awaited(
   box: Signalbox,
   condition: Condition,
-  known: string | undefined,
-  { signal, ...options }: GuardWaitOptions & { readonly signal: AbortSignal },
-): Promise<Explanation> {
+  { own, pollMs: asked = DEFAULT_POLL_MS, known, lookAfterMs = 0, longest, signal, clock }: Wait,
+): Promise<Explanation | undefined> {
+  const begun = clock.monotonic();
+  const isPolled = polledInputs(condition).length > 0;
+  // Each look at the machine may read files or start a program.
+  const pollMs = isPolled ? Math.max(asked, SHORTEST_POLL_AT_SERVER_MS) : asked;
+  const options = { pollMs, ...given({ own }) };
+  if (isPolled && lookAfterMs > 0) {
+    const first = await box.guards.watch([asGuard(condition)], { ...options, pollMs: Math.min(lookAfterMs, longest) });
+    const why = await first.next(signal).finally(() => first.close());
+    if (why === 'aborted' || (why === 'poll' && lookAfterMs > longest)) return undefined;
+  }
+  const timeoutMs = Math.max(0, longest - (clock.monotonic() - begun));
   const enough = new AbortController();
   let last: Explanation | undefined;
   const onVerdict: GuardWaitOptions['onVerdict'] = ({ explanation }) => {
@@ -86,7 +132,7 @@ async function awaited(
     if (known !== undefined && textOf(explanation) !== known) enough.abort();
   };
   const over = AbortSignal.any([signal, enough.signal]);
-  await box.guards.wait(condition, { ...options, signal: over, onVerdict }).catch((error: unknown) => {
+  await box.guards.wait(condition, { ...options, timeoutMs, signal: over, onVerdict }).catch((error: unknown) => {
     // A server that stops answers with what it saw: its client asks another one.
     if (last === undefined || !over.aborted) throw error;
   });

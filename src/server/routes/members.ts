@@ -5,7 +5,7 @@ import { coordinatorOf } from '../../core/index.ts';
 import { type Crew, crewJson, crewOf, memberJson } from '../../json/member.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Malformed } from '../../runtime/stored.ts';
-import { refuseForeign } from '../acting.ts';
+import { refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
 import { entryStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
@@ -103,8 +103,18 @@ export const members: readonly Operation[] = [
   operation({
     ...{ id: 'member.move', method: 'post', path: '/v1/members/move', tag, role: 'worker' },
     summary: 'Move assets from one member to another',
-    description: 'In one step: nobody sees them with both, or with neither. The token must fit both members.',
-    body: z.strictObject({ assets, from: id, to: id }),
+    description:
+      'In one step: nobody sees them with both, or with neither. The token must fit both members. A process that joined by itself ' +
+      'expects nobody to change what it owns: to move its assets all the same, an administrator says `attached`.',
+    body: z.strictObject({
+      ...{ assets, from: id, to: id },
+      fromIncarnation: z.int().min(1).optional().describe('The membership of `from` that you mean; any, if not given.'),
+      toIncarnation: z.int().min(1).optional().describe('The membership of `to` that you mean; any, if not given.'),
+      attached: z
+        .boolean()
+        .optional()
+        .describe('Also if one of the two joined from its own process; false if not given.'),
+    }),
     answers: {
       200: {
         description: 'Moved.',
@@ -116,13 +126,21 @@ export const members: readonly Operation[] = [
         }),
       },
     },
-    problems: ['no-such-thing', 'not-owner'],
-    async run({ box, caller, body: { assets: moving, from, to } }) {
+    problems: ['no-such-thing', 'not-owner', 'attached'],
+    async run({ box, caller, body: { assets: moving, attached: isAsked = false, ...options } }) {
+      const { from, to } = options;
       for (const one of [from, to]) refuseForeign(caller, one);
-      const outcome = await box.members.moveAssets(moving, { from, to });
+      if (isAsked) refuseUnlessAdministrator(caller, 'moving assets of a process that joined by itself');
+      const terms = { from, to, ...given(options), detachedOnly: !isAsked };
+      const outcome = await box.members.moveAssets(moving, terms);
       if (outcome.kind === 'moved') return ok({ outcome: 'moved', from, to, assets: outcome.assets });
+      if (outcome.kind === 'attached')
+        throw attached(outcome.member, 'an administrator moves its assets with `attached`');
       if (outcome.kind === 'no-member') {
-        throw new Problem('no-such-thing', `there is no member ${outcome.member}`, { member: outcome.member });
+        const { member } = outcome;
+        const isOther = (member === to ? options.toIncarnation : options.fromIncarnation) !== undefined;
+        const told = isOther ? `that membership of ${member} has ended` : `there is no member ${member}`;
+        throw new Problem('no-such-thing', told, { member });
       }
       const { asset, owners } = outcome;
       throw new Problem('not-owner', `member/${from} does not have the asset ${asset}`, { asset, owners });
@@ -226,8 +244,6 @@ function gone(member: string): Problem {
   return new Problem('gone', `member/${member}: this membership has ended; join again`, { member });
 }
 
-function attached(member: string): Problem {
-  return new Problem('attached', `member/${member}: its process joined by itself, and nobody else can change that`, {
-    member,
-  });
+function attached(member: string, how = 'nobody else can change that'): Problem {
+  return new Problem('attached', `member/${member}: its process joined by itself; ${how}`, { member });
 }

@@ -11,6 +11,7 @@ import { entryStream, lineStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, name } from '../schemas.ts';
+import { list } from './events.ts';
 import { given } from './holds.ts';
 
 const tag = 'witness';
@@ -134,13 +135,17 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.export', method: 'get', path: '/v1/witness/export', tag, role: 'viewer' },
     summary: 'Export the record',
     description:
-      'All of it, as JSON Lines: `signalbox witness verify FILE` checks it on any machine, without trust in the server. The last ' +
-      'line says that it is whole; a stream that ends without it broke off, or the record was trimmed meanwhile: begin again.',
+      'All of it, or with `resource` the entries of some resources and all checkpoints, as JSON Lines: `signalbox witness verify ' +
+      'FILE` checks it on any machine, without trust in the server. The last line says that it is whole; a stream that ends ' +
+      'without it broke off, or the record was trimmed meanwhile: begin again.',
+    query: z.strictObject({
+      resource: list.meta({ description: 'Only the entries of these, such as `lock/main`; repeatable.' }),
+    }),
     answers: { 200: { description: 'The lines.', type: 'application/jsonl', isStream: true } },
     problems: ['witness-off'],
-    async run({ box, signal }) {
+    async run({ box, signal, query: { resource: only } }) {
       await refuseUnlessOn(box);
-      return lineStream(box.witness.export(), signal);
+      return lineStream(box.witness.export(given({ only })), signal);
     },
   }),
   operation({

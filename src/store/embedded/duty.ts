@@ -248,7 +248,8 @@ export class Duty {
       const lines = `${line}${bytes.toString('latin1')}`.split('\n');
       line = (lines.pop() ?? '').slice(0, LONGEST_LINE);
       const process = lines.findLast((said) => PROCESS.test(said));
-      if (process !== undefined) this.#isHere(client, process);
+      // Only once: a client that says ever more names would fill our memory.
+      if (process !== undefined && this.#clients.get(client) === undefined) this.#isHere(client, process);
       const bell = lines.findLast(isBellName);
       if (bell === undefined) return;
       stop();

@@ -183,9 +183,9 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** The processes that leases end with, those of the eldest lease first. `isPresent`: a process that need not be looked up. */
-  suspects(isPresent: (process: ProcessIdentity) => boolean = () => false): readonly Suspect[] {
-    return this.#withProcesses().filter(({ processes }) => !processes.some(isPresent));
+  /** The processes that leases end with, those of the eldest lease first. */
+  suspects(): readonly Suspect[] {
+    return this.#withProcesses();
   }
 
   /** Whether all of them have ended, for certain: that stays so. */

@@ -15,14 +15,14 @@ const MINUTE_MS = 60_000;
 function waiting(count: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
   const clock = new TestClock();
   const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0, called: [] as number[][] };
-  const processes = { all: [] as number[], gone: new Set<number>(), order: [] as string[] };
+  const processes = { all: [0], withChild: 1, gone: new Set<number>(), order: [] as string[] };
   const rank = { isAmongEldest: true, asked: 0 };
   const mark = { age: 0, isFresh: (_forMs: number) => false };
   const duty = {
     isRelieved: how.isRelieved,
     isHeardFor: how.isHeardFor ?? false,
     isOn: !how.isRelieved,
-    isPresent: () => true,
+    isPresent: ({ pid }: ProcessIdentity) => pid < 1000,
     hasPredecessor: false,
     isPredecessor: ({ pid }: ProcessIdentity) => pid === 1,
     seek: () => undefined,
@@ -36,14 +36,15 @@ function waiting(count: number, how: { isRelieved: boolean; isDeaf?: boolean; is
   const engine = {
     isCalledFor: false,
     leases: {
-      suspects(isPresent: (process: ProcessIdentity) => boolean = () => false): Suspect[] {
+      suspects(): Suspect[] {
         did.deathsLookedFor += 1;
-        if (!isPresent(named(0))) did.looksUpAll += 1;
-        return processes.all
-          .filter((pid) => !isPresent(named(pid)))
-          .map((pid) => ({ told: String(pid), ids: [pid], processes: [named(pid)] }));
+        return processes.all.map((pid) => {
+          const children = pid === processes.withChild ? [named(pid + 1000)] : [];
+          return { told: String(pid), ids: [pid], processes: [named(pid), ...children] };
+        });
       },
       areGone({ told }: Suspect) {
+        if (told === '0') did.looksUpAll += 1;
         processes.order.push(told);
         return processes.gone.has(Number(told));
       },
@@ -157,6 +158,8 @@ describe('a process that waits', () => {
     Object.assign(duty, { isRelieved: false, hasPredecessor: true });
     mark.isFresh = () => true;
     processes.all = [1, 2, 3];
+    // It has a child, whose end is not announced to anybody.
+    processes.withChild = 1;
     sentry.goAtOnce();
     await clock.advance(5);
     expect(processes.order).toEqual(['1']);

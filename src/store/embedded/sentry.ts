@@ -5,7 +5,6 @@
  * costs next to nothing.
  */
 import type { Clock, Timer } from '../../clock.ts';
-import type { ProcessIdentity } from '../../host/index.ts';
 import type { Duty } from './duty.ts';
 import type { Engine } from './engine.ts';
 import type { Suspect } from './leases.ts';
@@ -81,6 +80,8 @@ export class Sentry {
   #hurryMs: number | undefined;
   /** The process that has hung up was on duty. Deputies look up only that one; the next process on duty looks up all, once. */
   #isAfterPredecessor = false;
+  /** Counts the searches for the dead. One that takes long while another process hangs up leaves the hurry to the next. */
+  #search = 0;
   #tidied = 0;
   #waiting = 1;
   #isDeputy = true;
@@ -125,10 +126,7 @@ export class Sentry {
     this.#tidied = this.#clock.monotonic();
     const isFirst = this.#isDeputy || !this.#listening.isDeaf;
     this.#isAfterPredecessor = isFirst && this.#around.duty?.hasPredecessor === true;
-    if (this.#isAfterPredecessor) {
-      this.#hurryMs = HURRY_MS;
-      return this.#goIn(this.#hurryMs);
-    }
+    if (this.#isAfterPredecessor) return this.#hurryUp();
     const together = isFirst ? Math.min(this.#waiting, DEPUTIES) : this.#waiting;
     const spreadMs = Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS);
     // Processes that have noticed only because they are deaf leave it to the deputies to be first.
@@ -142,13 +140,11 @@ export class Sentry {
   onDuty(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
-    if (this.#aloneMs < LATEST_ROUND_MS) {
-      this.#hurryMs = HURRY_MS;
-      this.#isAfterPredecessor = this.#around.duty?.hasPredecessor === true;
-      // Others may have ended together with it.
-      this.#lookedUp = Number.NEGATIVE_INFINITY;
-    }
-    this.#goIn(this.#hurryMs ?? this.#roundMs);
+    if (this.#aloneMs >= LATEST_ROUND_MS) return this.#goIn(this.#hurryMs ?? this.#roundMs);
+    this.#isAfterPredecessor = this.#around.duty?.hasPredecessor === true;
+    // Others may have ended together with it.
+    this.#lookedUp = Number.NEGATIVE_INFINITY;
+    this.#hurryUp();
   }
 
   /** The ranks may have changed. */
@@ -161,9 +157,8 @@ export class Sentry {
     this.#left += 1;
     if (this.#timer === undefined || (this.#hurryMs !== undefined && !this.#isAfterPredecessor)) return;
     this.#isAfterPredecessor = false;
-    this.#hurryMs = HURRY_MS;
     this.#timer.cancel();
-    this.#goIn(this.#hurryMs);
+    this.#hurryUp();
   }
 
   /** This process is awake for another reason: it does now what it would be woken for soon. */
@@ -250,40 +245,54 @@ export class Sentry {
   }
 
   #endLeases(now: number): void {
-    const isPresent = this.#presentAt(now);
+    const isSuspect = this.#suspicionAt(now);
+    const search = ++this.#search;
     this.#quietly(() => {
       if (this.#engine.isCalledFor) this.#engine.endLeases(() => []);
-      this.#lookUp(this.#engine.leases.suspects(isPresent));
+      this.#lookUp(this.#engine.leases.suspects().filter(isSuspect), search);
     });
   }
 
-  /** Tells which processes need not be looked up. Undefined: all are. */
-  #presentAt(now: number): ((process: ProcessIdentity) => boolean) | undefined {
+  /** Tells whom to look up. */
+  #suspicionAt(now: number): (suspect: Suspect) => boolean {
     const { duty } = this.#around;
     const isDue = now - this.#lookedUp >= LOOK_UP_MS;
-    if (this.#isAfterPredecessor && !(isDue && duty?.isOn === true)) {
-      return (process) => duty?.isPredecessor(process) !== true;
+    if (duty === undefined || (isDue && (duty.isOn || !this.#isAfterPredecessor)) || this.#isLastHurry) {
+      this.#lookedUp = now;
+      return () => true;
     }
-    if (!isDue) return duty?.isPresent;
-    this.#lookedUp = now;
-    return undefined;
+    if (this.#isAfterPredecessor) return ({ processes }) => processes.some(duty.isPredecessor);
+    return ({ processes }) => !processes.some(duty.isPresent);
   }
 
   /** Without keeping others from writing, except to end what is found. */
-  #lookUp(suspects: readonly Suspect[], found = 0): void {
+  #lookUp(suspects: readonly Suspect[], search: number, found = 0): void {
     const { leases } = this.#engine;
     const gone = suspects.slice(0, LOOK_UP_AT_ONCE).filter(leases.areGone);
     if (gone.length > 0) this.#engine.endLeases(() => leases.endingWith(gone));
     const [rest, sum] = [suspects.slice(LOOK_UP_AT_ONCE), found + gone.length];
-    if (rest.length > 0) return void setImmediate(() => this.#lookUpRest(rest, sum));
-    if (sum === 0) return this.#hurryOn();
+    if (rest.length > 0) return void setImmediate(() => this.#lookUpRest(rest, search, sum));
     this.#left = Math.max(this.#left, sum);
+    if (search !== this.#search) return;
+    if (sum === 0) return this.#hurryOn();
     this.#calmDown();
     this.#replaceDeputies();
   }
 
-  #lookUpRest(suspects: readonly Suspect[], found: number): void {
-    if (this.#timer !== undefined) this.#quietly(() => this.#lookUp(suspects, found));
+  #lookUpRest(suspects: readonly Suspect[], search: number, found: number): void {
+    if (this.#timer !== undefined) this.#quietly(() => this.#lookUp(suspects, search, found));
+  }
+
+  #hurryUp(): void {
+    this.#search += 1;
+    this.#hurryMs = HURRY_MS;
+    this.#goIn(this.#hurryMs);
+  }
+
+  /** The process on duty then looks up all: what ended together with its predecessor may have taken longer to end. */
+  get #isLastHurry(): boolean {
+    const isOn = this.#around.duty?.isOn === true;
+    return isOn && this.#isAfterPredecessor && this.#hurryMs !== undefined && this.#hurryMs * 2 >= this.#roundMs;
   }
 
   #calmDown(): void {

@@ -220,13 +220,13 @@ export class EmbeddedStore implements Store {
   async #close(): Promise<void> {
     this.#isClosing = true;
     this.#sentry.end();
-    this.#engine.leases.end();
     for (const watch of this.#watches) watch.end();
     try {
       this.#duty?.end();
       // Behind everything that was asked for before.
       await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
     } finally {
+      this.#engine.leases.end();
       this.#connection.close();
     }
   }
