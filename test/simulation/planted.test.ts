@@ -168,9 +168,13 @@ const mutants: readonly Mutant[] = [
     name: 'a release that got no answer is said to have landed although the hold was taken away before it',
     shownBy: 279,
     workload: 'names',
-    file: 'runtime/session/mailbox.ts',
-    right: 'while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {',
-    wrong: 'while (last === -1) {',
+    file: 'runtime/runtime.ts',
+    right: 'isOurs && (await this.presence.hasReadAllSince(seen, until));',
+    wrong: 'isOurs;',
+    // The history tells of most releases; where the store has forgotten it, only letters do.
+    oftener: [
+      { file: 'runtime/runtime.ts', right: 'return await fromHistory();', wrong: "throw new Failure('compacted', '');" },
+    ],
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',

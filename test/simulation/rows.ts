@@ -90,8 +90,8 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     shownBy: 26,
     file: 'runtime/write/resource-writer.ts',
     right:
-      "if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {",
-    wrong: 'if (pending.asked < 0) {',
+      "if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)",
+    wrong: 'if (pending.asked >= 0)',
   },
   {
     name: 'a request that is refused as things are known is put into the queue',
@@ -210,16 +210,8 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   },
   {
     name: 'a release of a detached hold got no answer, and is said to have landed although the hold was taken away',
-    workload: 'names',
-    shownBy: 119,
-    file: 'runtime/runtime.ts',
-    right: 'return !this.holdings.wasLost(hold);',
-    wrong: 'return hold.token > 0;',
-  },
-  {
-    name: 'the same of a hold that an earlier session of the process acquired',
     workload: 'holds',
-    shownBy: 28,
+    shownBy: 831,
     file: 'runtime/write/ended.ts',
     right: 'if (held === undefined)',
     wrong: 'if (held === undefined) return true;\n        if (held === undefined)',

@@ -102,6 +102,8 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     this.snapshot = snapshot;
     this.#lookedAt = this.#host.monotonic();
     this.since = asked;
+    // The whole queue was known before; now it is only the front again.
+    if (!snapshot.complete) this.wholeSince = -1;
     for (const { lease } of snapshot.state.waiting) {
       // A ticket is on its lease, so a ticket that was read proves that the lease was alive.
       if (!this.#host.knowsLease(lease)) this.#host.sawLease(lease, 1, snapshot.revision);

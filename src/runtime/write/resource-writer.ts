@@ -342,7 +342,7 @@ export class ResourceWriter<
     const reads = commit.ifOvertaken;
     // Also of a batch that is read again: a request on a lease that has ended would be decided the same way for ever.
     if (reads !== undefined) this.#cached.sawLeases(reads.leases, results, revision);
-    if (reads === undefined || batch.some(needsWhole)) return this.#refresh(batch, uncertain);
+    if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
     const done = (snapshot: Snapshot<State> | undefined): void => {
       const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
