@@ -146,7 +146,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
     workload: 'answers',
-    shownBy: 129,
+    shownBy: 52,
     file: 'runtime/write/cached-state.ts',
     right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
     wrong: 'void [answers, isToNamed];',
@@ -154,7 +154,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'an acquire that is an upgrade and times out leaves its ticket',
     workload: 'names',
-    shownBy: 4,
+    shownBy: 23,
     file: 'runtime/write/commit.ts',
     right: 'for (const form of formsOf(request))',
     wrong: 'for (const form of [request])',
@@ -162,7 +162,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a resize whose answer got lost is applied again, over that of another',
     workload: 'slots',
-    shownBy: 138,
+    shownBy: 22,
     file: 'runtime/holds/resource.ts',
     right: 'return this.submit(command, this.runtime.options.newId());',
     wrong: 'return this.submit(command);',
@@ -195,7 +195,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a free lock is never got without waiting, because the time is over before the store answers',
     workload: 'names',
-    shownBy: 31,
+    shownBy: 56,
     file: 'runtime/holds/acquisition.ts',
     right: 'if (waitMs !== undefined && waitMs > 0) {',
     wrong: 'if (waitMs !== undefined) {',
@@ -210,8 +210,8 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   },
   {
     name: 'a release of a detached hold got no answer, and is said to have landed although the hold was taken away',
-    workload: 'holds',
-    shownBy: 831,
+    workload: 'slots',
+    shownBy: 1760,
     file: 'runtime/write/ended.ts',
     right: 'if (held === undefined)',
     wrong: 'if (held === undefined) return true;\n        if (held === undefined)',

@@ -160,6 +160,8 @@ export abstract class User {
       const claim = { ticket: answer.ticket, holder: options.holder };
       await this.pause(300);
       if (this.process.clock.monotonic() >= until) {
+        // It may have been granted meanwhile, and another user of the same name may have entered with it.
+        this.checker.endsElsewhere({ id: answer.ticket });
         await of.withdraw(claim);
         throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs, holders: [] });
       }
