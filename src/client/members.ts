@@ -62,7 +62,7 @@ export class RemoteMembers {
   async join(id: string, metadata?: Json, options: RemoteJoinOptions = {}): Promise<RemoteJoinOutcome> {
     const { requests, ttlMs } = this.#connected;
     const since = instant(requests.clock);
-    const body = { ttlMs, ...options, id, metadata };
+    const body = { ...options, ttlMs: options.ttlMs ?? ttlMs, id, metadata };
     try {
       const joined = await requests.ask<Joined>({ method: 'POST', path: '/v1/members', body, isKeyed: true });
       const left = (): void => void this.#joined.delete(membership);

@@ -335,17 +335,17 @@ export class Runtime implements WriterHost {
       persistently(this, until, () => wasReleased(this, record, mod, hold, until));
     // A process that takes a hold away writes a letter to the process of its lease.
     const isOurs = processOf(hold.lease) === this.sender.id;
-    const hasReadAll = async (): Promise<boolean> => isOurs && (await this.presence.hasReadAllSince(seen, until));
     if (this.holdings.holds.has(hold.id)) {
-      if (await hasReadAll()) return !this.holdings.wasLost(hold);
+      const areAllRead = isOurs && (await this.presence.hasReadAllSince(seen, until));
+      if (areAllRead) return !this.holdings.wasLost(hold);
       return this.holdings.holds.has(hold.id) ? false : fromHistory();
     }
     try {
-      // Letters about a detached hold may go elsewhere: another process may have renewed it since, on a lease of its own.
       return await fromHistory();
     } catch (error) {
-      if (!Failure.is(error, 'compacted') || !(await hasReadAll())) throw error;
-      return !this.holdings.wasLost(hold);
+      // Only a letter that came proves something about a detached hold: another process may have renewed it on a lease of its own.
+      if (Failure.is(error, 'compacted') && this.holdings.wasLost(hold)) return false;
+      throw error;
     }
   }
 

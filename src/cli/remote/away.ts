@@ -1,8 +1,11 @@
 /** Handles a server that is away while a command waits: asks it again, tells the user, and gives up in the end. */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { ServerRefusal } from '../../client/problem.ts';
 import { FullScreen } from '../full-screen.ts';
 import { complain, printable } from '../output.ts';
+
+const TOO_MANY = 429;
 
 let isTold = false;
 
@@ -46,7 +49,8 @@ export class Away {
       if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
       this.#since ??= begun;
       if (this.#clock.monotonic() - this.#since >= this.#mostMs) throw error;
-      tellAway(error);
+      // A server that has too much to do for this token is there.
+      if (!(error instanceof ServerRefusal && error.problem.status === TOO_MANY)) tellAway(error);
       this.trouble = error;
       return undefined;
     }

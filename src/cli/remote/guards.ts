@@ -1,7 +1,7 @@
 /** Guards that a server judges: checked once, or waited for. */
 import type { Judged, NotLooked, RemoteSignalbox } from '../../client/connect.ts';
 import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
-import { type Condition, type Guard, type GuardOutcome, polledInputs, spoken } from '../../core/index.ts';
+import { type Condition, type Guard, type GuardOutcome, polledInputs, spoken, wakePatterns } from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions, isFinal } from '../../runtime/guards/wait.ts';
@@ -42,8 +42,8 @@ function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
 }
 
 /**
- * The server waits, and answers when something looks different. One that is away may come back in time. However often it is asked,
- * it looks at what sends no events once per `pollMs`, and at an event at once.
+ * The server waits, and answers when something looks different. One that is away may come back in time. It looks at an event at
+ * once, and where nothing sends events, once per `pollMs`, however often it is asked.
  */
 async function waited(
   client: RemoteSignalbox,
@@ -58,6 +58,8 @@ async function waited(
   const away = new Away(Number.POSITIVE_INFINITY, clock);
   const [over, giveUp] = [limit, last].map((one) => anyOf(signal, one)) as [AbortSignal, AbortSignal];
   const isPolled = polledInputs(guard.condition).length > 0;
+  // An event between two requests wakes nobody, so for what sends events each request begins with a look.
+  const sendsNoEvents = wakePatterns(guard.condition).length === 0;
   const pollMs = Math.max(asked, SHORTEST_POLL_AT_SERVER_MS);
   if (isPolled && pollMs > asked) tell(`signalbox: a server looks at its machine every ${spoken(pollMs)} at most`);
   const sliceMs = isPolled ? slice(pollMs) : WAIT_MS;
@@ -65,7 +67,7 @@ async function waited(
     const leftMs = timeoutMs === undefined ? sliceMs : timeoutMs - (clock.monotonic() - begun);
     const waitMs = Math.min(Math.max(1, leftMs), sliceMs);
     const lookAfterMs = Math.max(0, pollMs - (clock.monotonic() - lookedAt));
-    return { pollMs, waitMs, ...(known !== undefined && { known }), ...(isPolled && { lookAfterMs }) };
+    return { pollMs, waitMs, ...(known !== undefined && { known }), ...(sendsNoEvents && { lookAfterMs }) };
   };
   let waits: Waits | undefined;
   let seen: { readonly outcome: GuardOutcome; readonly text: string; readonly at: number } | undefined;
@@ -79,7 +81,7 @@ async function waited(
       signal?.throwIfAborted();
       if (told === undefined) {
         if (over.aborted) throw away.told(`after ${spoken(timeoutMs ?? 0)}`);
-        await pause(asked, over, clock);
+        await pause(isPolled ? pollMs : asked, over, clock);
         waits = undefined;
         continue;
       }
@@ -91,7 +93,7 @@ async function waited(
         seen = { outcome, text, at: clock.monotonic() };
       }
       if (over.aborted && seen !== undefined) return seen.outcome;
-      if (!isPolled) await pause(BETWEEN_MS, over, clock);
+      await pause(BETWEEN_MS, over, clock);
       waits = waitsFor(seen?.text, seen?.at ?? begun);
     }
   } finally {

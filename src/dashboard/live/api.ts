@@ -107,9 +107,14 @@ export async function* stream(path: string, signal: AbortSignal, type = 'text/ev
     return;
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    yield value;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // A reader that has enough must not leave the connection open.
+    await reader.cancel().catch(() => undefined);
   }
 }

@@ -113,10 +113,11 @@ export class Connection {
   async #readBoard(signal: AbortSignal): Promise<ReadBoard> {
     const begun = Date.now();
     try {
-      return await readBoard(signal);
+      const read = await readBoard(signal);
+      this.#work = { at: Date.now(), took: 0 };
+      return read;
     } finally {
       this.#loaded = { at: Date.now(), took: Date.now() - begun };
-      this.#work = this.#loaded;
     }
   }
 

@@ -40,7 +40,9 @@ export async function wasReleased(
         last = held.token;
       }
     }
-    throw unknown();
+    throw stopped.aborted || over.signal.aborted
+      ? new Failure('unavailable', 'the store did not tell in time how the hold ended')
+      : unknown();
   } finally {
     timer.cancel();
     alive?.cancel();

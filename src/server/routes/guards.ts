@@ -122,7 +122,9 @@ async function awaited(
   if (isPolled && lookAfterMs > 0) {
     const first = await box.guards.watch([asGuard(condition)], { ...options, pollMs: Math.min(lookAfterMs, longest) });
     const why = await first.next(signal).finally(() => first.close());
-    if (why === 'aborted' || (why === 'poll' && lookAfterMs > longest)) return undefined;
+    // Not 202: its client would ask a server that stops again and again.
+    signal.throwIfAborted();
+    if (why === 'poll' && lookAfterMs > longest) return undefined;
   }
   const timeoutMs = Math.max(0, longest - (clock.monotonic() - begun));
   const enough = new AbortController();
