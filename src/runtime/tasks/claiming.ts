@@ -179,11 +179,13 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   #landed(before: Task, { status, bookkeeping }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
     const { holder } = this.#request;
     const owner = { holder, token: revision, mod: revision, lease: ground.leaseId };
+    // The head is the one before this write, which has put another one.
+    const { head: _head, ...entry } = bookkeeping;
     const task: Task = {
       ...before,
       owner,
       status: { word: status, mod: revision },
-      bookkeeping: { entry: bookkeeping, mod: revision },
+      bookkeeping: { entry, mod: revision },
     };
     return { kind: 'claimed', task, token: revision, ground };
   }

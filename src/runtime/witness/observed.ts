@@ -44,7 +44,7 @@ async function enterGone(
       success: [],
       failure: [],
     };
-    runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, pair));
+    runtime.witness.ends.saw(chainPath(resource), chainEnd(undefined, pair), pair.modRevision);
     entered += await observe(runtime, isGone, { resource, ...gone.deed, ...OBSERVED });
   }
   return entered;
@@ -75,11 +75,12 @@ async function enterTask(runtime: Runtime, { owner, status }: Task, newest: numb
   const resource = taskResource(id);
   const key = headKey(chainPath(resource));
   const reads: Operation[] = [{ do: 'read', key }];
-  const { results } = await runtime.store.transaction({ compare: [], success: reads, failure: [] }, runtime.stopped);
+  const asked: Transaction = { compare: [], success: reads, failure: [] };
+  const { results, revision } = await runtime.store.transaction(asked, runtime.stopped);
   const head = pairIn(results, key);
   // This process or an earlier maintainer has already entered it.
   if (head !== undefined && head.modRevision >= newest) return 0;
-  runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, head));
+  runtime.witness.ends.saw(chainPath(resource), chainEnd(undefined, head), revision);
   const keys = taskKeys(id);
   const asSeen: Transaction = {
     compare: [

@@ -174,8 +174,8 @@ export function continues<Command, Outcome extends AnyOutcome>(pending: PendingC
 }
 
 /**
- * Whether a command needs the whole queue, as it may say itself. An uncertain one may be waiting already; the victim of a deadlock (`refuse`), or a
- * request for more slots than are left (`resize`), may be anywhere in the queue.
+ * Whether a command needs the whole queue, as it may say itself. An uncertain one may be waiting already. The victim of a
+ * deadlock (`refuse`), or a request for more slots than are left (`resize`), may be anywhere in the queue.
  */
 export function needsWhole(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
   const { command, uncertain, seesAll } = pending;

@@ -20,19 +20,28 @@ export const NO_CHAIN: ChainEnd = { seq: 0, hash: NO_ENTRY, keyMod: 0 };
 /** How many ends of chains are remembered: tasks that are published and forgotten come and go. */
 const REMEMBERED = 10_000;
 
+interface Seen {
+  readonly end: ChainEnd;
+  /** A revision at which this was the end. */
+  readonly at: Revision;
+}
+
 /** The ends of chains that this process has seen last. */
 export class ChainEnds {
-  readonly #ends = new Map<string, ChainEnd>();
+  readonly #seen = new Map<string, Seen>();
 
   /** The newest that is known: what this process has seen, or what it was just told. */
-  newer(path: string, told = NO_CHAIN): ChainEnd {
-    const seen = this.#ends.get(path) ?? NO_CHAIN;
-    return (told.keyMod ?? 0) > (seen.keyMod ?? 0) ? told : seen;
+  newest(path: string, told = NO_CHAIN): ChainEnd {
+    const seen = this.#seen.get(path);
+    return seen === undefined || (told.keyMod ?? 0) > seen.at ? told : seen.end;
   }
 
-  set(path: string, end: ChainEnd): void {
-    this.#ends.delete(path);
-    this.#ends.set(path, end);
-    if (this.#ends.size > REMEMBERED) this.#ends.delete(this.#ends.keys().next().value as string);
+  /** Takes up an end, unless a newer one is known: two writes of one process may be answered in either order. */
+  saw(path: string, end: ChainEnd, at: Revision): void {
+    const before = this.#seen.get(path);
+    if (before !== undefined && before.at > at) return;
+    this.#seen.delete(path);
+    this.#seen.set(path, { end, at });
+    if (this.#seen.size > REMEMBERED) this.#seen.delete(this.#seen.keys().next().value as string);
   }
 }

@@ -86,7 +86,7 @@ function attempt(
   const failure: Operation[] = [...transaction.failure];
   const chains = deeds.map((deed) => {
     const path = chainPath(deed.resource);
-    const end = witness.ends.newer(path, deed.carried);
+    const end = witness.ends.newest(path, deed.carried);
     const link = witness.link(deed.resource, end, time, host.revision, [commandOf(deed, witness, time)], path);
     compare.push(...link.compare);
     if (deed.carrier !== undefined) carry(success, deed.carrier, link.head);
@@ -100,7 +100,7 @@ function attempt(
       const { results, revision } = result;
       if (result.succeeded) {
         for (const [place, { path, head, put }] of chains.entries()) {
-          witness.ends.set(path, { ...head, keyMod: revision });
+          witness.ends.saw(path, { ...head, keyMod: revision }, revision);
           deeds[place]?.entered?.(put.value.json as WitnessEntry);
         }
         return done({ ...result, results: results.slice(0, transaction.success.length) });
@@ -110,7 +110,7 @@ function attempt(
         const read = results[transaction.failure.length + place];
         const found = chainEnd(undefined, read?.do === 'read' ? read.pairs[0] : undefined);
         if (found.keyMod === end.keyMod) continue;
-        witness.ends.set(path, found);
+        witness.ends.saw(path, found, revision);
         isNew = true;
       }
       // The end of a chain was another one: the rest of the write may be right.

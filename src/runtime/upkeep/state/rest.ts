@@ -43,8 +43,8 @@ export async function restOf(runtime: Runtime, malformed: (one: Malformed) => vo
 }
 
 /**
- * In the order of publication, so that the older ones go first in the other store too. A task that nobody claims, because its status
- * or data cannot be read, is left out: as pending, somebody would claim it in the other store.
+ * In the order of publication, so that the older ones go first in the other store too. Leaves out a task whose status or data
+ * cannot be read: here no worker claims it, but in the other store it would be pending, and a worker would.
  */
 async function tasksOf(runtime: Runtime, malformed: (one: Malformed) => void): Promise<readonly SavedTask[]> {
   const tasks = [...(await readAllTasks(runtime)).values()].filter(({ data }) => data !== undefined);
