@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
@@ -30,7 +30,12 @@ export function ensureInstalled() {
   installPackages();
   if (!isNativeMissing()) return;
   say('Node before 22.16 has no SQLite of its own: fetching or compiling it (a minute or two)');
-  exitUnlessZero(withSignsOfLife(() => run(NATIVE[0], NATIVE.slice(1))));
+  const status = withSignsOfLife(() => run(NATIVE[0], NATIVE.slice(1)));
+  if (status === 0) return;
+  say(`SQLite could be neither fetched from github.com nor compiled; npm says why above. Two ways out:
+  - install what compiling takes: a C++ compiler, make, python3, and the headers of Node
+  - use Node 22.16 or later, which has SQLite of its own`);
+  process.exit(status);
 }
 
 /** All but what has to be compiled, which takes longer than everything else: `npm test` does that while other work runs. */
@@ -48,6 +53,17 @@ export function installPackages() {
 
 // node-gyp compiles one file after the other unless it gets a number of jobs.
 process.env['JOBS'] ??= 'max';
+// It fetches the headers of Node from nodejs.org, although most installations of Node have them.
+const prefix = dirname(dirname(process.execPath));
+if (hasHeaders(prefix)) process.env['npm_package_config_node_gyp_nodedir'] ??= prefix;
+
+/** Whether the headers of the Node that is running are installed there, and not those of another one. */
+function hasHeaders(/** @type {string} */ folder) {
+  const header = join(folder, 'include', 'node', 'node_version.h');
+  const text = existsSync(header) ? readFileSync(header, 'utf8') : '';
+  const version = ['MAJOR', 'MINOR', 'PATCH'].map((part) => text.match(`NODE_${part}_VERSION (\\d+)`)?.[1]);
+  return version.join('.') === process.versions.node;
+}
 
 /**
  * Fetches or compiles the native part of better-sqlite3, the one package that has one, and shows what it does: npm says

@@ -42,11 +42,6 @@ export interface Judged {
   readonly text: string;
 }
 
-/** The wait was over before the server was to look. */
-export interface NotLooked {
-  readonly outcome: 'waiting';
-}
-
 /** Which past events to read. */
 export interface RemoteHistoryOptions {
   /** Only events of these types, such as `lock:*`. */
@@ -244,19 +239,16 @@ export class RemoteSignalbox implements AsyncDisposable {
 
   /** Whether a condition holds now. The role of the token decides what it may look at. */
   async check(condition: Condition, options: RemoteCheckOptions = {}): Promise<Verdict> {
-    return ((await this.judged(condition, options)) as Judged).verdict;
+    return (await this.judged(condition, options)).verdict;
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf. */
   async explain(condition: Condition, options: RemoteCheckOptions = {}): Promise<Explanation> {
-    return ((await this.judged(condition, options)) as Judged).explanation;
+    return (await this.judged(condition, options)).explanation;
   }
 
-  /** @internal With `lookAfterMs`: when the server looks for the first time, unless an event comes before. */
-  judged(
-    condition: Condition,
-    { signal, ...options }: RemoteCheckOptions & { readonly lookAfterMs?: number },
-  ): Promise<Judged | NotLooked> {
+  /** @internal */
+  judged(condition: Condition, { signal, ...options }: RemoteCheckOptions): Promise<Judged> {
     const body = { condition, ...options };
     const most = CHECK_MS + (options.waitMs ?? 0);
     const ask = { method: 'POST', path: '/v1/guards/check', body, isLook: true } as const;

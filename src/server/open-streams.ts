@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../clock.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
-/** What a token may have only so many of. */
+/** What each token has a limit for. */
 type Counted = 'stream' | 'guard-wait';
 
 interface OpenStream {

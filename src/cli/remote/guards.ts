@@ -1,5 +1,5 @@
 /** Guards that a server judges: checked once, or waited for. */
-import type { Judged, NotLooked, RemoteSignalbox } from '../../client/connect.ts';
+import type { Judged, RemoteCheckOptions, RemoteSignalbox } from '../../client/connect.ts';
 import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
 import { type Condition, type Guard, type GuardOutcome, polledInputs, spoken, wakePatterns } from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
@@ -9,19 +9,19 @@ import { tell } from '../output.ts';
 import { Away } from './away.ts';
 
 /** How long the server waits, and for what: see `RemoteCheckOptions`. */
-export type Waits = NonNullable<Parameters<RemoteSignalbox['judged']>[1]>;
+export type Waits = Pick<RemoteCheckOptions, 'waitMs' | 'pollMs' | 'known'>;
 
 type Judge = (
   client: RemoteSignalbox,
   condition: Condition,
   options: CheckOptions & { readonly waits?: Waits },
-) => Promise<Judged | NotLooked>;
+) => Promise<Judged>;
 
 export function remoteGuards(client: RemoteSignalbox, judge: Judge, clock: Clock = systemClock): object {
   return {
     async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
       const judged = guards.map(async (guard) =>
-        outcomeOf(guard, ((await judge(client, guard.condition, options)) as Judged).verdict),
+        outcomeOf(guard, (await judge(client, guard.condition, options)).verdict),
       );
       return Promise.all(judged);
     },
@@ -58,19 +58,17 @@ async function waited(
   const away = new Away(Number.POSITIVE_INFINITY, clock);
   const [over, giveUp] = [limit, last].map((one) => anyOf(signal, one)) as [AbortSignal, AbortSignal];
   const isPolled = polledInputs(guard.condition).length > 0;
-  // An event between two requests wakes nobody, so for what sends events each request begins with a look.
+  // Then the server has nothing to wait for: this command asks once per `pollMs`.
   const sendsNoEvents = wakePatterns(guard.condition).length === 0;
   const pollMs = Math.max(asked, SHORTEST_POLL_AT_SERVER_MS);
   if (isPolled && pollMs > asked) tell(`signalbox: a server looks at its machine every ${spoken(pollMs)} at most`);
   const sliceMs = isPolled ? slice(pollMs) : WAIT_MS;
-  const waitsFor = (known: string | undefined, lookedAt: number): Waits => {
+  const waitsFor = (known: string): Waits => {
     const leftMs = timeoutMs === undefined ? sliceMs : timeoutMs - (clock.monotonic() - begun);
     const waitMs = Math.min(Math.max(1, leftMs), sliceMs);
-    const lookAfterMs = Math.max(0, pollMs - (clock.monotonic() - lookedAt));
-    return { pollMs, waitMs, ...(known !== undefined && { known }), ...(sendsNoEvents && { lookAfterMs }) };
+    return { pollMs, waitMs, known };
   };
   let waits: Waits | undefined;
-  let seen: { readonly outcome: GuardOutcome; readonly text: string; readonly at: number } | undefined;
   // If there is no server at first, its user has to hear of it.
   let patience = new Away(0, clock);
   try {
@@ -85,16 +83,12 @@ async function waited(
         waits = undefined;
         continue;
       }
-      if (!('outcome' in told)) {
-        const { explanation, text } = told;
-        const outcome = outcomeOf(guard, explanation.verdict);
-        onVerdict?.({ outcome, explanation });
-        if (isFinal(outcome)) return outcome;
-        seen = { outcome, text, at: clock.monotonic() };
-      }
-      if (over.aborted && seen !== undefined) return seen.outcome;
-      await pause(BETWEEN_MS, over, clock);
-      waits = waitsFor(seen?.text, seen?.at ?? begun);
+      const { explanation, text } = told;
+      const outcome = outcomeOf(guard, explanation.verdict);
+      onVerdict?.({ outcome, explanation });
+      if (isFinal(outcome) || over.aborted) return outcome;
+      await pause(sendsNoEvents ? pollMs : BETWEEN_MS, over, clock);
+      waits = sendsNoEvents ? {} : waitsFor(text);
     }
   } finally {
     for (const one of limits) one.cancel();

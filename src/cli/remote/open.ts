@@ -2,7 +2,7 @@
  * Opens a server as if it were a store: `signalbox/client` carries out the methods that commands use. A method without a request
  * refuses with its name.
  */
-import { connect, type Judged, type NotLooked, type RemoteSignalbox } from '../../client/connect.ts';
+import { connect, type Judged, type RemoteSignalbox } from '../../client/connect.ts';
 import { type Condition, type Explanation, requiredInputs, Verifier } from '../../core/index.ts';
 import { sha256 } from '../../host/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
@@ -51,7 +51,7 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     guards: remoteGuards(client, judged),
     children: remoteChildren(client),
     explain: async (condition: Condition, _given: object, given: CheckOptions): Promise<Explanation> =>
-      ((await judged(client, condition, given)) as Judged).explanation,
+      (await judged(client, condition, given)).explanation,
     eventsSince: (...[pattern, at, listener, signal]: Parameters<Signalbox['eventsSince']>) =>
       eventsSince(client, pattern, at, listener, signal),
   };
@@ -76,7 +76,7 @@ function judged(
   client: RemoteSignalbox,
   condition: Condition,
   { own, signal, waits }: CheckOptions & { readonly waits?: Waits },
-): Promise<Judged | NotLooked> {
+): Promise<Judged> {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
   if (looked.length > 0 && waits === undefined)

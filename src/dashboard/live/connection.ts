@@ -16,7 +16,10 @@ import type { Store } from './store.ts';
 const READ_AGAIN_MS = 1_500;
 /** A page that nobody sees reads more slowly, and does read: what no event tells would pile up. */
 const HIDDEN_MS = 30_000;
-/** So many are not read one by one: the board as a whole is sooner there. Else it is read seldom, for what the store forgets. */
+/**
+ * With more unread resources than this, the page reads the whole board, at most once per `MUCH_UNREAD_MS`: that is faster than to
+ * read them one by one. Otherwise it reads the whole board every `WHOLE_MS`, because no event tells what the store forgets.
+ */
 const MOST_UNREAD = 2_000;
 const MUCH_UNREAD_MS = 30_000;
 const WHOLE_MS = 600_000;

@@ -10,7 +10,6 @@ import {
   renderExplanation,
   requiredInputs,
 } from '../../core/index.ts';
-import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions } from '../../runtime/guards/wait.ts';
@@ -52,23 +51,11 @@ export const guards: readonly Operation[] = [
         .string()
         .optional()
         .describe('While it waits: the `text` that you have; it answers as soon as there is another one.'),
-      lookAfterMs: z
-        .number()
-        .min(0)
-        .optional()
-        .describe(
-          'While it waits for something that sends no events: when to check for the first time, unless an event comes before; at ' +
-            'once if not given. One that asks again sends what is left of `pollMs`.',
-        ),
     }),
     answers: {
       200: {
         description: 'The verdict, and the tree with a verdict and a reason on every leaf.',
         schema: z.object({ passed: z.boolean(), verdict: anyObject, explanation: anyObject, text: z.string() }),
-      },
-      202: {
-        description: 'The wait was over before `lookAfterMs`, so the server has not checked anything: ask again.',
-        schema: z.object({ outcome: z.literal('waiting') }),
       },
     },
     problems: ['commands-off', 'too-many-waits'],
@@ -86,8 +73,7 @@ export const guards: readonly Operation[] = [
               {},
               { signal: call.signal, isQuiet: true, commandsLast: true, ...given({ own }) },
             )
-          : await awaited(box, condition, { ...body, longest, signal: call.countedSignal(), clock: call.clock });
-      if (explanation === undefined) return ok({ outcome: 'waiting' }, 202);
+          : await awaited(box, condition, { ...body, longest, signal: call.countedSignal() });
       const { verdict } = explanation;
       const text = textOf(explanation);
       return ok({ passed: verdict.kind === 'passed', verdict, explanation, text });
@@ -99,34 +85,20 @@ interface Wait {
   readonly own?: readonly string[] | undefined;
   readonly pollMs?: number | undefined;
   readonly known?: string | undefined;
-  readonly lookAfterMs?: number | undefined;
   readonly longest: number;
   readonly signal: AbortSignal;
-  readonly clock: Clock;
 }
 
-/**
- * The last look, when the condition holds, can never hold, or looks other than `known`; or when the wait is over. Undefined if
- * that is before `lookAfterMs`.
- */
+/** The last look, when the condition holds, can never hold, or looks other than `known`; or when the wait is over. */
 async function awaited(
   box: Signalbox,
   condition: Condition,
-  { own, pollMs: asked = DEFAULT_POLL_MS, known, lookAfterMs = 0, longest, signal, clock }: Wait,
-): Promise<Explanation | undefined> {
-  const begun = clock.monotonic();
+  { own, pollMs: asked = DEFAULT_POLL_MS, known, longest: timeoutMs, signal }: Wait,
+): Promise<Explanation> {
   const isPolled = polledInputs(condition).length > 0;
   // Each look at the machine may read files or start a program.
   const pollMs = isPolled ? Math.max(asked, SHORTEST_POLL_AT_SERVER_MS) : asked;
   const options = { pollMs, ...given({ own }) };
-  if (isPolled && lookAfterMs > 0) {
-    const first = await box.guards.watch([asGuard(condition)], { ...options, pollMs: Math.min(lookAfterMs, longest) });
-    const why = await first.next(signal).finally(() => first.close());
-    // Not 202: its client would ask a server that stops again and again.
-    signal.throwIfAborted();
-    if (why === 'poll' && lookAfterMs > longest) return undefined;
-  }
-  const timeoutMs = Math.max(0, longest - (clock.monotonic() - begun));
   const enough = new AbortController();
   let last: Explanation | undefined;
   const onVerdict: GuardWaitOptions['onVerdict'] = ({ explanation }) => {

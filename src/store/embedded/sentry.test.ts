@@ -152,7 +152,7 @@ describe('a process that waits', () => {
     expect(did.deathsLookedFor).toBe(2);
   });
 
-  it('looks for the process on duty alone when that has hung up, again until it has ended, whoever has just been on a round', async () => {
+  it('looks up only the process on duty after that has hung up, again and again until it has ended, even just after a round', async () => {
     const { clock, duty, mark, processes, sentry } = waiting(200, { isRelieved: true });
     await clock.advance(MINUTE_MS);
     Object.assign(duty, { isRelieved: false, hasPredecessor: true });

@@ -30,8 +30,8 @@ const TIDYING_MS = 2000;
 /** A process whose connection has closed may take this long to end, and many may end at once; then twice as long, and so on. */
 const HURRY_MS = 5;
 /**
- * So many processes are looked up before this process does anything else: what the first of them held is free before the last
- * is looked up, and hundreds take a while on a busy machine.
+ * How many processes are looked up before their holds are freed. To look up hundreds takes a while on a busy machine, and nobody
+ * should wait for the last of them.
  */
 const LOOK_UP_AT_ONCE = 16;
 /** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
