@@ -12,7 +12,7 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
-import { asGuard, type GuardWaitOptions } from '../../runtime/guards/wait.ts';
+import type { GuardWaitOptions } from '../../runtime/guards/wait.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
