@@ -10,7 +10,7 @@ export function FirstRun(): JSX.Element {
       <h1>The line is clear</h1>
       <p class="lead">
         Nothing is held, nobody waits. This page fills by itself as soon as something uses the store. Try it in any
-        shell of this repository:
+        shell of this repository. If the shell does not find <code>signalbox</code>, type <code>npx signalbox</code>:
       </p>
       <ol class="steps">
         <li>
