@@ -51,6 +51,14 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     wrong: "if (own === undefined || mode === 'shared') return undefined;",
   },
   {
+    name: 'a detached hold is handed out although the write that granted it gave it to another',
+    workload: 'names',
+    shownBy: 7996,
+    file: 'runtime/holds/detached.ts',
+    right: 'if (runtime.holdings.wasLost(grant)) throw',
+    wrong: 'if (false) throw',
+  },
+  {
     name: 'a re-entry is not told that its outer hold is released',
     workload: 'names',
     shownBy: 4,

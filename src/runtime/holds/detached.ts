@@ -84,6 +84,8 @@ async function acquired(
     const answer = await of.askUnder<Grant | Parked, typeof left>(session, left, wait, collect, own, parks);
     if ('status' in answer) return answer;
     const grant = answer;
+    // The write that granted it may have given it to another holder, by force, right after.
+    if (runtime.holdings.wasLost(grant)) throw new NotAcquired(resource, { kind: 'lost' });
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const { holder, token, id } = grant;
     const told = { resource, holder, token, id, outcome: kind as DetachedHold['outcome'] };

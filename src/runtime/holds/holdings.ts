@@ -120,7 +120,7 @@ export class Holdings {
     return this.#lostEarly.delete(`${id} #${token}`);
   }
 
-  /** Whether this process heard that this hold, which it does not keep, was taken away: a detached one, while it is released. */
+  /** Whether this process heard that this hold, which it does not keep, was taken away: a detached one. */
   wasLost({ id, token }: Pick<Hold, 'id' | 'token'>): boolean {
     return this.#lostEarly.has(`${id} #${token}`);
   }
