@@ -5,7 +5,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { isInSight, isProvenGone, type ProcessIdentity, readStat } from './process.ts';
 
-/** So many files are kept open at most; the rest is looked up. */
+/** The most files that are kept open; other processes are looked up. */
 const MOST_FILES = 256;
 /** How much memory it uses: of one that has ended and not been collected by its parent, or whose main thread has, none. */
 const NO_MEMORY = '0 0 0 ';

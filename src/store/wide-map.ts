@@ -5,7 +5,7 @@
 
 /** Up to here one map has all entries: to move them takes a few milliseconds. */
 const MOST_IN_ONE = 16_384;
-/** So many maps share the entries from then on, each by far too small for its growth to be noticed. */
+/** How many maps share the entries from then on, each far too small for anyone to notice its growth. */
 const PARTS = 256;
 
 export class WideMap<V> {

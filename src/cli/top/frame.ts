@@ -161,7 +161,7 @@ function shared(sections: readonly Section[], page: number, selected: string | u
   });
 }
 
-/** A section shows at least so many rows, and the list is scrolled where they do not fit. */
+/** The fewest rows that a section shows. Where they do not fit, the list scrolls. */
 const LEAST_ROWS = 2;
 const LEAST_MATTERS = 4;
 

@@ -9,7 +9,7 @@ export const lockHeld = (name: string, by?: string): Condition => ({
   lockHeld: by === undefined ? name : { name, by },
 });
 
-/** Passes if so many slots are free. */
+/** Passes if at least this many slots are free. */
 export const semaphoreAvailable = (name: string, slots: number): Condition => ({
   semaphoreAvailable: { name, slots },
 });

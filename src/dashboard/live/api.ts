@@ -52,7 +52,7 @@ export async function getText(path: string): Promise<string> {
   return (await asked(path)).text();
 }
 
-/** So many pages of history are asked for: each looks at a part of what the store remembers, from the newest back. */
+/** The most pages of history to ask for. Each looks at a part of what the store remembers, from the newest back. */
 const MOST_PAGES = 5;
 
 export interface PastEvents {

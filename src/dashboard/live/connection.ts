@@ -27,7 +27,7 @@ const WHOLE_MS = 600_000;
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
 const HOUR_MS = 3_600_000;
-/** So many events before the page was opened are counted in its charts. */
+/** The most events from before the page was opened that its charts count. */
 const MOST_COUNTED = 3_000;
 const NOTHING: PastEvents = { events: [], isWhole: false };
 /** Tasks, pipelines and members are read as a whole: this often, or sooner if many of them have changed. */

@@ -25,7 +25,7 @@ export interface History {
   readonly longest: number | undefined;
 }
 
-/** So many events of one resource are kept. */
+/** The most events of one resource that the page keeps. */
 const MOST_KEPT = 2_000;
 
 /** `known`, oldest first, and what `entries`, newest first, have of this resource that came later. */

@@ -8,7 +8,7 @@ export function visible(text: string): string {
   return text.replace(UNSEEN, (mark) => `⟨${mark.charCodeAt(0).toString(16).padStart(4, '0')}⟩`);
 }
 
-/** At most so many characters; the rest is counted. */
+/** Cuts a text after `most` characters, and says how many are left out. */
 export function shortened(text: string, most: number): string {
   const characters = text.length <= most ? text : [...text.slice(0, most)].join('');
   const rest = text.length - characters.length;

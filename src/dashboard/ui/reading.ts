@@ -30,7 +30,7 @@ export function useRead(path: string, changed: string): Json | undefined {
 }
 
 const SHORTEST_PAUSE_MS = 1_000;
-/** Pauses for so many times the duration of a read: the server spends at most a tenth of its time on this page. */
+/** A pause lasts this many times as long as the read before it: the server spends at most a tenth of its time on this page. */
 const PAUSES = 10;
 
 /**

@@ -12,7 +12,7 @@ import { SignalSign } from '../ui/signs.tsx';
 import { Blank } from './overview.tsx';
 import { shellWord } from './lock.tsx';
 
-/** So many are listed above the locks of the store; the filter shows all. */
+/** The most that are listed above the locks of the store; the filter shows all. */
 const FEW = 8;
 
 interface IssuesProps {

@@ -29,7 +29,7 @@ const PLACES: readonly (readonly [string, string])[] = [
   ['store', 'In the store'],
   ['github', 'On GitHub'],
 ];
-/** Below so many, the list itself is the map. */
+/** With fewer locks than this, the list is map enough. */
 const MAP_FROM = 60;
 
 export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {

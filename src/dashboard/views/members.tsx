@@ -11,7 +11,7 @@ import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Blank } from './overview.tsx';
 
-/** Above so many, names would lie over each other. */
+/** With more members than this, their names would overlap. */
 const MOST_NAMES = 60;
 const RADIUS = 148;
 

@@ -15,10 +15,10 @@ import { leaseLeft, shellWord } from './lock.tsx';
 import { Blank } from './overview.tsx';
 import { usedOf } from './semaphores.tsx';
 
-/** Above so many slots the strip becomes a grid of small cells. */
+/** With more slots than this, the strip becomes a grid of small cells. */
 const MOST_IN_STRIP = 64;
 const MOST_IN_GRID = 4_096;
-/** Up to so many slots, one is wide enough for a name. */
+/** With no more slots than this, each is wide enough for a name. */
 const FEW_SLOTS = 8;
 /** More would leave no room for the words beside them. */
 const MOST_WANTED_CELLS = 8;

@@ -24,7 +24,7 @@ export const BELL_NAME_BYTES = 8;
 
 /**
  * A hundred processes that wake in the same moment share the processor, and the one that the news is for is last as often as
- * first. So many bells are rung a few at a time, at about the pace at which the woken processes get done.
+ * first. So when there are many bells, they are rung a few at a time, at about the pace at which the woken processes finish.
  */
 const AT_A_TIME = 8;
 const BETWEEN_RINGS_MS = 8;

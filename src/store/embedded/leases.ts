@@ -135,7 +135,7 @@ export class Leases {
     for (const { id, ttl_ms } of noticed) insert.run(id, clock, this.#clock.monotonic() + ttl_ms);
   }
 
-  /** All strangers that there are were judged, and what came of it is written: they are looked at again in a while. */
+  /** Every stranger was judged, and the result is written: the next look at them is due in a while. */
   judged(): void {
     this.#lookAtStrangers = this.#clock.monotonic() + STRANGERS_MS;
   }

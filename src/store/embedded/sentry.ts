@@ -42,7 +42,7 @@ const STALE_MS = 1000;
  * them comes soon, however many they are.
  */
 const BETWEEN_ROUNDS_MS = 20;
-/** So many processes notice at once that the process on duty has ended: the ones that have listened longest. */
+/** How many processes notice at once that the process on duty has ended: those that have listened longest. */
 const DEPUTIES = 8;
 /** But not later: most of those that were counted may have ended with the process on duty. */
 const LATEST_ROUND_MS = 1000;
@@ -122,7 +122,7 @@ export class Sentry {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
     this.#aloneSince = this.#clock.now();
-    // Not urgent, and dear; it is for the next process on duty.
+    // To tidy is expensive and not urgent: the next process on duty does it.
     this.#tidied = this.#clock.monotonic();
     const isFirst = this.#isDeputy || !this.#listening.isDeaf;
     this.#isAfterPredecessor = isFirst && this.#around.duty?.hasPredecessor === true;
@@ -379,7 +379,7 @@ export class Sentry {
     return !mark.isFresh(now, STALE_MS);
   }
 
-  /** False if another process has just been on its round. Whoever is in a hurry goes nevertheless. */
+  /** False if another process has just made a round, unless this process is in a hurry. */
   #isRoundNeeded(): boolean {
     // To look for one process only is no round for others.
     if (this.#isAfterPredecessor && this.#around.duty?.isOn !== true) return true;

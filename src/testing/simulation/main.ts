@@ -46,14 +46,14 @@ if (process.send !== undefined && process.env['SIGNALBOX_SIMULATION'] === 'share
 } else if (values.help) {
   console.log(`Runs simulated processes on the production code, one run per seed and workload.
 
-  --seeds N        so many seeds, from --from on (100)
+  --seeds N        the number of seeds, from --from on (100)
   --from S         the first seed (1)
   --seed S         just this one
   --workload W     what users do: ${Object.keys(WORKLOADS).join(', ')}, or all; may be repeated
                    (without it each seed runs one of them)
   --tasks          the same as --workload tasks
-  --jobs N         so many processes (one for each core)
-  --state FILE     keeps in FILE which seed is next and what came of the others, and goes on from there the next time,
+  --jobs N         the number of processes (one for each core)
+  --state FILE     keeps in FILE which seed is next and the figures so far, and goes on from there the next time,
                    also after Ctrl-C or kill -9
   --trace          also show what happened in runs that went well; with --seed
 
