@@ -6,7 +6,7 @@ import { boardRead, countedPast, deniedUpTo, isHeld, remembered } from '../model
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
 import { revisionOf } from '../model/as-of.ts';
 import { pauseBefore } from '../model/link.ts';
-import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, timeIn } from '../model/read.ts';
+import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, text, timeIn } from '../model/read.ts';
 import { SentEvents } from '../model/sent.ts';
 import type { Happening } from '../model/types.ts';
 import { get, getText, keptToken, type PastEvents, pastEvents, Refused, stream } from './api.ts';
@@ -26,6 +26,8 @@ const WHOLE_MS = 600_000;
 /** What is in sight is read again after this time, even if no event was heard of it. */
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
+/** In characters. The server takes requests with up to 16 KiB of head. */
+const LONGEST_QUERY = 12_000;
 const HOUR_MS = 3_600_000;
 /** The most events from before the page was opened that its charts count. */
 const MOST_COUNTED = 3_000;
@@ -176,7 +178,7 @@ export class Connection {
     const unread = [...state.unread].filter(isHeld);
     this.#isReading = true;
     try {
-      if (isRested(this.#loaded, unread.length > MOST_UNREAD ? MUCH_UNREAD_MS : WHOLE_MS)) return await this.#readAll();
+      if (isRested(this.#loaded, unread.length > MOST_UNREAD ? MUCH_UNREAD_MS : WHOLE_MS)) return await tried(this.#readAll());
       // While the page shows the past, the live board is kept right all the same.
       const { past } = this.#store.snapshot;
       const now = past === undefined ? this.#store.snapshot.now : Date.now();
@@ -189,14 +191,12 @@ export class Connection {
         .filter((one) => one.waiting.length > 0 && now - one.readAt > OLD_MS)
         .sort((one, other) => one.readAt - other.readAt)
         .map(({ resource }) => resource);
-      await this.#readResources([...new Set([...seen, ...waited, ...unread])].slice(0, MOST_AT_ONCE));
+      await tried(this.#readResources([...new Set([...seen, ...waited, ...unread])].slice(0, MOST_AT_ONCE)));
       const others = [...state.unread].filter((name) => !isHeld(name));
       const isMany = others.length > MANY || others.includes('witness');
-      if (isRested(this.#work, isMany ? WORK_SOON_MS : WORK_MS)) await this.#readWork();
-      else if (!isMany) await this.#readOthers(others);
-      if (isRested(this.#denials, DENIALS_MS)) await this.#readDenials();
-    } catch {
-      // The stream notices a server that is gone.
+      if (isRested(this.#work, isMany ? WORK_SOON_MS : WORK_MS)) await tried(this.#readWork());
+      else if (!isMany) await tried(this.#readOthers(others));
+      if (isRested(this.#denials, DENIALS_MS)) await tried(this.#readDenials());
     } finally {
       this.#isReading = false;
     }
@@ -204,10 +204,14 @@ export class Connection {
 
   async #readResources(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
-    const query = names.map((name) => `resource=${encodeURIComponent(name)}`).join('&');
+    const all = names.map((name) => `resource=${encodeURIComponent(name)}`);
+    let length = 0;
+    // Each name may have 200 letters, and each letter may take twelve characters here.
+    const query = all.filter((one) => (length += one.length + 1) <= LONGEST_QUERY || one === all[0]).join('&');
     const answer = object(await get(`/v1/resources?${query}`));
     const at = timeIn(answer['at']) ?? Date.now();
-    this.#store.refreshed(resourcesIn(answer, 0, at), at);
+    const unreadable = items(answer['malformed']).map((one) => text(object(one)['resource']));
+    this.#store.refreshed(resourcesIn(answer, 0, at), at, unreadable);
   }
 
   /** The stream goes on meanwhile. */
@@ -265,6 +269,11 @@ export class Connection {
       this.#store.learned((state) => forgotten(state, name, revision));
     }
   }
+}
+
+/** What cannot be read now must not keep the page from reading the rest. The stream notices a server that is gone. */
+async function tried(read: Promise<void>): Promise<void> {
+  await read.catch(() => undefined);
 }
 
 function isRested({ at, took }: { readonly at: number; readonly took: number }, shortest: number): boolean {

@@ -66,8 +66,8 @@ export class Store {
     this.drawSoon();
   }
 
-  refreshed(found: readonly Resource[], serverTime: number): void {
-    this.#change((state) => refreshed(state, found, serverTime));
+  refreshed(found: readonly Resource[], serverTime: number, unreadable: readonly string[]): void {
+    this.#change((state) => refreshed(state, found, serverTime, unreadable));
   }
 
   /** What the server answered, as a change of what is known by then. */

@@ -231,8 +231,13 @@ export function deadlockOf(event: Happening): Deadlock {
 }
 
 /** What the server answered when it was asked again. An answer that is older than what is known changes nothing. */
-export function refreshed(state: State, found: readonly Resource[], at: number): State {
-  if (found.length === 0) return state;
+export function refreshed(
+  state: State,
+  found: readonly Resource[],
+  at: number,
+  unreadable: readonly string[] = [],
+): State {
+  if (found.length === 0 && unreadable.length === 0) return state;
   const resources = new Map(state.resources);
   const unread = new Set(state.unread);
   for (const one of found) {
@@ -241,6 +246,12 @@ export function refreshed(state: State, found: readonly Resource[], at: number):
     // One that nobody ever used, or that the store has forgotten, is not listed.
     if (one.token === 0 && one.capacity === 0 && isIdle(one)) resources.delete(one.resource);
     else resources.set(one.resource, { ...one, readAt: at });
+  }
+  // They stay as they were, and are not read again at once.
+  for (const name of unreadable) {
+    unread.delete(name);
+    const known = resources.get(name);
+    if (known !== undefined) resources.set(name, { ...known, readAt: at });
   }
   return { ...state, resources, unread };
 }

@@ -27,7 +27,7 @@ export function items(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-function text(value: unknown, otherwise = ''): string {
+export function text(value: unknown, otherwise = ''): string {
   return typeof value === 'string' ? value : otherwise;
 }
 

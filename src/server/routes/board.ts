@@ -81,14 +81,21 @@ export const board: readonly Operation[] = [
   operation({
     ...{ id: 'resources', method: 'get', path: '/v1/resources', tag: 'overview', role: 'viewer' },
     summary: 'Show some locks and semaphores',
-    description: `Up to ${MOST_RESOURCES} of them, each as of its own \`revision\`. A lock that was never used is free.`,
+    description:
+      `Up to ${MOST_RESOURCES} of them, each as of its own \`revision\`. A lock that was never used is free. \`malformed\`: those ` +
+      'that cannot be read, and why.',
     query: z.strictObject({
       resource: list.meta({ description: 'Such as `lock/main` or `semaphore/gpu`; repeatable.' }),
     }),
     answers: {
       200: {
         description: 'The locks and semaphores.',
-        schema: z.object({ at: z.string(), locks: z.array(anyObject), semaphores: z.array(anyObject) }),
+        schema: z.object({
+          at: z.string(),
+          locks: z.array(anyObject),
+          semaphores: z.array(anyObject),
+          malformed: z.array(z.object({ resource: z.string(), why: z.string() })),
+        }),
       },
     },
     async run({ box, query: { resource = [] } }) {
@@ -97,20 +104,31 @@ export const board: readonly Operation[] = [
       }
       const locks: object[] = [];
       const semaphores: object[] = [];
+      const malformed: object[] = [];
       for (const one of new Set(resource)) {
         const [, kind, name] = /^(lock|semaphore)\/(.+)$/s.exec(one) ?? [];
         if (kind === undefined || name === undefined) {
           throw new Failure('invalid', `resource is ${shown(one)}; expected lock/NAME or semaphore/NAME`);
         }
-        const found = await box.survey({ resource: { kind: kind as 'lock' | 'semaphore', name } });
+        const found = await box.survey({ resource: { kind: kind as 'lock' | 'semaphore', name } }).catch(readable);
+        if (found instanceof Failure) {
+          malformed.push({ resource: one, why: found.message });
+          continue;
+        }
         const { revision, at } = found;
         locks.push(...found.locks.map((lock) => ({ revision, ...lockJson(lock, at) })));
         semaphores.push(...found.semaphores.map((semaphore) => ({ revision, ...semaphoreJson(semaphore, at) })));
       }
-      return ok({ at: new Date().toISOString(), locks, semaphores });
+      return ok({ at: new Date().toISOString(), locks, semaphores, malformed });
     },
   }),
 ];
+
+/** One resource that cannot be read must not keep its reader from the others. */
+function readable(error: unknown): Failure {
+  if (!Failure.is(error, 'corrupt')) throw error;
+  return error;
+}
 
 type AnyCall = Call<unknown, unknown, unknown>;
 

@@ -14,6 +14,11 @@ import { type Workload, workloadOf, WORKLOADS } from './workloads.ts';
 
 /** No seed takes this long, however busy the machine. */
 const SILENT_MS = 300_000;
+/**
+ * After this many seeds, a new process takes over: simulated processes that crash leave listeners on signals, and Node keeps such
+ * signals, with the whole world behind them, for as long as it runs.
+ */
+const SEEDS_PER_PROCESS = 500;
 const NODE_OPTIONS = ['--max-semi-space-size=32', '--stack-trace-limit=0'];
 
 interface Failed {
@@ -149,14 +154,15 @@ function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
       for (const child of children) child.kill('SIGKILL');
       resolve(failed);
     };
-    for (let job = 0; job < jobs; job++) {
+    const begin = (): void => {
       const share = seeds.take();
-      if (share === undefined) break;
+      if (share === undefined) return void (children.size === 0 && end(undefined));
       const child = fork(fileURLToPath(import.meta.url), {
         execArgv: NODE_OPTIONS,
         env: { ...process.env, SIGNALBOX_SIMULATION: 'share' },
       });
       children.add(child);
+      let done = 0;
       let at: Omit<Failed, 'what'> = { seed: share.from, workload: share.workloads?.[0] ?? workloadOf(share.from) };
       const silent = setTimeout(() => end({ ...at, what: `it never ends` }), SILENT_MS);
       child.on('message', (message) => {
@@ -166,7 +172,8 @@ function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
         else if ('what' in news) end(news);
         else {
           seeds.add(news.share, news.tally);
-          const next = seeds.take();
+          done += news.tally.seeds;
+          const next = done < SEEDS_PER_PROCESS ? seeds.take() : undefined;
           if (next !== undefined) return void child.send(next);
           child.disconnect();
         }
@@ -175,10 +182,11 @@ function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
         clearTimeout(silent);
         children.delete(child);
         if (code !== 0) end({ ...at, what: `its process ended with ${code ?? signal}` });
-        else if (children.size === 0) end(undefined);
+        else begin();
       });
       child.send(share);
-    }
+    };
+    for (let job = 0; job < jobs; job++) begin();
   });
 }
 
