@@ -178,7 +178,8 @@ export class Connection {
     const unread = [...state.unread].filter(isHeld);
     this.#isReading = true;
     try {
-      if (isRested(this.#loaded, unread.length > MOST_UNREAD ? MUCH_UNREAD_MS : WHOLE_MS)) return await tried(this.#readAll());
+      if (isRested(this.#loaded, unread.length > MOST_UNREAD ? MUCH_UNREAD_MS : WHOLE_MS))
+        return await tried(this.#readAll());
       // While the page shows the past, the live board is kept right all the same.
       const { past } = this.#store.snapshot;
       const now = past === undefined ? this.#store.snapshot.now : Date.now();

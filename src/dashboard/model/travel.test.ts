@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { mattersOf } from './needs.ts';
 import { boardIn } from './read.ts';
 import { boardAt, entriesIn, type RecordedEntry, timeIn, timeText, travelled } from './travel.ts';
 
@@ -50,6 +51,25 @@ describe('the board at an earlier time', () => {
     ]);
     const [hold] = at(LOCK, 15).resources.get('lock/main')?.holds ?? [];
     expect(hold).toMatchObject({ token: 1, acquiredAt: 10_000, reason: 'tests', mode: 'exclusive' });
+  });
+
+  it('shows a hold as lost from when it went stale, if its lock alerts', () => {
+    const live = { ...LIVE, resources: new Map(LIVE.resources) };
+    const main = boardIn({ since: 99, at: '2026-01-01T00:10:00Z', locks: [{ name: 'main', onStale: 'alert' }] });
+    for (const [name, one] of main.resources) live.resources.set(name, one);
+    const entries = [
+      ...LOCK.slice(0, 1),
+      entry('lock/main', 2, 20, did('maintainer', 'tick', 'lock:stale', { stale: [{ holder: 'a', token: 1 }] })),
+      entry('lock/main', 3, 30, did('maintainer', 'tick', 'lock:stale')),
+    ];
+    const lost = (seconds: number): readonly string[] =>
+      mattersOf(boardAt(travelled(entries), seconds * 1000, live), seconds * 1000).map(({ kind }) => kind);
+    expect([lost(15), lost(25), lost(35)]).toEqual([[], ['lost'], ['lost']]);
+    // An entry without the names of the stale holds tells of no holder.
+    expect(travelled(entries).events.map(({ type, holder }) => `${type} ${holder}`)).toEqual([
+      'lock:acquired a',
+      'lock:stale a',
+    ]);
   });
 
   it('shows a request that was granted later as waiting before', () => {

@@ -11,7 +11,7 @@ import { applied } from './apply.ts';
 import { FORGOTTEN } from './apply-tasks.ts';
 import type { Window } from './rates.ts';
 import { items, object } from './read.ts';
-import type { Happening, Member, Phase, Pipeline, PipelineState, State } from './types.ts';
+import type { Happening, Member, Phase, Pipeline, PipelineState, Resource, State } from './types.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -122,7 +122,10 @@ class Chain {
       const by = why === 'forced' ? { by: holder } : {};
       return [{ ...common, ...by, type, holder: String(who), ...(typeof token === 'number' && { token }) }];
     });
-    const isTold = (type: string): boolean => events.some((event) => event.type === type);
+    // Entries that do not say whose holds went stale leave it untold: their actor is the process that noticed.
+    for (const { holder: who, token } of items(detail['stale']).map(object))
+      events.push({ ...common, type: `${kind}:stale`, holder: String(who), token: Number(token) });
+    const isTold = (type: string): boolean => type.endsWith(':stale') || events.some((event) => event.type === type);
     for (const type of names) {
       if (isTold(type)) continue;
       const token = this.#tokenOf(type, command, detail, holder);
@@ -219,7 +222,7 @@ export function boardAt({ events, steps, begins }: Travelled, at: number, live: 
   const members = membersAfter(before);
   return {
     ...board,
-    resources: new Map([...board.resources].map(([name, one]) => [name, { ...one, ...capacityOf(one, live) }])),
+    resources: new Map([...board.resources].map(([name, one]) => [name, { ...one, ...settingsOf(one, live) }])),
     tasks: new Map([...board.tasks].map(([id, one]) => [id, { ...one, ...termsOf(live.tasks.get(id)) }])),
     pipelines: pipelinesAt(steps, at, live, board),
     ...{ members, coordinator: [...members.keys()].sort()[0] ?? null, unread: new Set() },
@@ -244,11 +247,16 @@ export function firstAfter(events: readonly Happening[], at: number): number {
 }
 
 /** Without an entry that names the capacity, the present one is shown: as far as the record goes, it never changed. */
-function capacityOf(
-  { kind, capacity, resource }: State['resources'] extends ReadonlyMap<string, infer R> ? R : never,
+/** Settings that the events do not tell: those of now. */
+function settingsOf(
+  { kind, capacity, resource }: Resource,
   live: State,
-): { readonly capacity?: number } {
-  return kind === 'lock' || capacity > 0 ? {} : { capacity: live.resources.get(resource)?.capacity ?? 0 };
+): Partial<Pick<Resource, 'capacity' | 'onStale'>> {
+  const now = live.resources.get(resource);
+  return {
+    ...(kind === 'semaphore' && capacity === 0 && { capacity: now?.capacity ?? 0 }),
+    ...(now !== undefined && { onStale: now.onStale }),
+  };
 }
 
 function termsOf(now: State['tasks'] extends ReadonlyMap<string, infer T> ? T | undefined : never): Json {

@@ -57,7 +57,7 @@ export function commandsOf(
       ...common(kind, fields, outcome, sender),
       ...waited(fields, at),
       events: events.map(({ type }) => type),
-      ...detailed(detailOf(fields, outcome, losses)),
+      ...detailed({ ...detailOf(fields, outcome, losses), ...warnedOf(events) }),
     });
     commands.push(...answered);
   }
@@ -75,7 +75,9 @@ function answeredCommand(
   const request = (before.waiting.find((waiting) => waiting.id === id) ?? { id }) as Ticket & Fields;
   const told = outcome as AnyOutcome;
   const holder = request.holder ?? told.hold?.holder;
-  const own = events.findIndex((event) => event.holder === holder);
+  // By its token: the holder may have taken over from an earlier hold of its own, of which another event tells.
+  const token = told.hold?.token;
+  const own = events.findIndex((event) => event.holder === holder && (token === undefined || event['token'] === token));
   const [event] = own < 0 ? NONE : events.splice(own, 1);
   const asked = { ...request, kind: request.upgrades === undefined ? 'acquire' : 'upgrade', ...(holder && { holder }) };
   return {
@@ -137,6 +139,13 @@ function detailOf(command: Fields, { hold }: AnyOutcome, losses: readonly Loss[]
   if (losses.length > 0)
     detail['lost'] = losses.map(({ hold: { holder, token }, why }) => ({ holder: enteredText(holder), token, why }));
   return detail;
+}
+
+/** Whose holds have gone stale: the process that notices it asks, and is none of them. */
+function warnedOf(events: readonly Event[]): Detail {
+  const stale = events.filter(({ type }) => type.endsWith(':stale'));
+  if (stale.length === 0) return {};
+  return { stale: stale.map(({ holder, token }) => ({ holder: enteredText(holder), token: token as number })) };
 }
 
 function settings(command: Fields, detail: Detail): void {
