@@ -26,6 +26,7 @@ class Server {
   past: object[] = [granted(8), granted(11)];
   isPastWhole = true;
   denials: number | 'away' = 5;
+  resources: object | number = { at: AT };
   work: object = { since: 10, revision: 10, at: AT };
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
 
@@ -39,6 +40,9 @@ class Server {
     if (path === '/metrics') return Promise.resolve(new Response(`signalbox_denials_total ${this.denials}\n`));
     if (path.startsWith('/v1/history?since'))
       return Promise.resolve(Response.json({ events: this.past, isWhole: this.isPastWhole }));
+    if (path.startsWith('/v1/resources') && typeof this.resources === 'number')
+      return Promise.resolve(new Response('{"detail":"away"}', { status: this.resources }));
+    if (path.startsWith('/v1/resources')) return Promise.resolve(Response.json(this.resources));
     if (path === WHOLE) return Promise.resolve(this.#whole());
     return Promise.resolve(Response.json(path.startsWith('/v1/board') ? this.work : { events: [] }));
   };
@@ -173,6 +177,20 @@ describe('a page that stays open', () => {
     };
     await stayAlive(12);
     expect(store.state?.pipelines.get('p')).toMatchObject({ isDriven: false });
+  });
+
+  it('reads on although one resource cannot be read, or all of them', async () => {
+    server.work = { ...{ since: 12, revision: 12, at: AT }, pipelines: [] };
+    server.resources = 500;
+    const reads = (): number => server.asked.filter((path) => path === '/v1/board?holds=false').length;
+    server.send(`id: 20.0\nevent: lock:acquired\ndata: ${JSON.stringify(granted(20))}`);
+    await stayAlive(12);
+    const before = reads();
+    expect(before).toBeGreaterThan(0);
+    server.resources = { at: AT, malformed: [{ resource: 'lock/main', why: 'it is damaged' }] };
+    await stayAlive(12);
+    expect(reads()).toBeGreaterThan(before);
+    expect(store.state?.unread.has('lock/main')).toBe(false);
   });
 
   it('reads on when nobody sees it, but more slowly', async () => {

@@ -25,10 +25,10 @@ const told = (of: Resource, meant: number): string =>
     .join('\n');
 
 describe('the break of a lock', () => {
-  it('says who loses it and who gets it with which token', () => {
+  it('says who loses it and who gets it', () => {
     const text = told(lock([hold('a', 9)], [waiter('b'), waiter('c')]), 9);
     expect(text).toContain('a loses the hold, token 9, which it has had for 1m 00s');
-    expect(text).toContain('b gets it at once, with token 10. 1 stays in the queue.');
+    expect(text).toContain('b gets it at once, with a token above 9. 1 stays in the queue.');
   });
 
   it('of several readers, says of each whether its lease has ended', () => {
@@ -42,7 +42,7 @@ describe('the break of a lock', () => {
     const of = lock([hold('a', 7, { mode: 'shared' }), hold('b', 8, { mode: 'shared' })], [waiter('w')]);
     expect(hasChangedHands(of, 7)).toBeUndefined();
     const text = told(of, 7);
-    expect(text).toContain('1 that got it since you opened this keep it');
+    expect(text).toContain('1 holder that got it since you opened this keeps it');
     expect(text).not.toContain('b loses');
     expect(text).toContain('Nobody gets it yet. 1 stays in the queue.');
     expect(ifItChanges(of)).toContain('What is granted later stays');

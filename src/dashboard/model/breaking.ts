@@ -51,7 +51,8 @@ function loses(hold: Hold, of: Resource, now: number): string {
   const what =
     of.kind === 'semaphore' ? plural(hold.weight, 'slot') : hold.mode === 'shared' ? 'its share' : 'the hold';
   const had = `${hold.holder} loses ${what}, token ${hold.token}, which it has had for ${duration(now - hold.acquiredAt)}.`;
-  if (!hold.isStale) return `${had} If it runs under signalbox run, its command is stopped.`;
+  // One that has held it for too long still renews its lease.
+  if (!hold.isStale || hold.health === 'slow') return `${had} If it runs under signalbox run, its command is stopped.`;
   return `${had} Its lease has ended: if its command still runs, signalbox cannot stop it from here.`;
 }
 
@@ -67,15 +68,20 @@ export function willBreak(of: Resource, meant: number, now: number): readonly Wi
       : ` So ${others.length === 1 ? 'does' : 'do'} ${plural(others.length, 'other')} behind it.`;
   const next =
     first !== undefined
-      ? `${first.holder} gets it at once, with token ${of.token + 1}.${also}${stays}`
+      ? `${first.holder} gets it at once, with a token above ${of.token}.${also}${stays}`
       : of.waiting.length === 0
         ? `Nobody waits: ${keep.length > 0 ? 'what is broken' : 'it'} is free afterwards.`
         : `Nobody gets it yet${of.isDrained ? ', because it is drained' : ''}.${stays}`;
   return [
     ...lose.slice(0, MOST_NAMED).map((hold) => ({ sign: 'danger' as const, text: loses(hold, of, now) })),
-    ...(left > 0 ? [{ sign: 'danger' as const, text: `${plural(left, 'other')} lose it too.` }] : []),
+    ...(left > 0 ? [{ sign: 'danger' as const, text: `${plural(left, 'other loses', 'others lose')} it too.` }] : []),
     ...(keep.length > 0
-      ? [{ sign: 'shared' as const, text: `${keep.length} that got it since you opened this keep it.` }]
+      ? [
+          {
+            sign: 'shared' as const,
+            text: `${plural(keep.length, 'holder that got it since you opened this keeps', 'holders that got it since you opened this keep')} it.`,
+          },
+        ]
       : []),
     { sign: first === undefined ? 'clear' : 'held', text: next },
     {

@@ -1,6 +1,6 @@
 /** The holds of one resource over time, from its events. */
 import { inOrder } from './as-of.ts';
-import type { Happening } from './types.ts';
+import type { Happening, Hold } from './types.ts';
 import { median } from './time.ts';
 
 export interface PastHold {
@@ -40,27 +40,45 @@ export function continued(
   return later.length === 0 ? known : [...known, ...later].slice(-MOST_KEPT);
 }
 
-/** Events in the order of the store; those before `from` only decide what was held then. */
-export function historyOf(events: readonly Happening[], from: number, now: number): History {
+function lasting(holder: string, token: number, from: number): PastHold {
+  return { holder, token, from, to: undefined, end: undefined, by: undefined };
+}
+
+/** Events in the order of the store; those before `from` only decide what was held then. `held`: what is held now. */
+export function historyOf(
+  events: readonly Happening[],
+  from: number,
+  now: number,
+  held: readonly Hold[] = [],
+): History {
   const open = new Map<number, PastHold>();
   const holds: PastHold[] = [];
   const queue: PastQueue[] = [];
   const waiting = new Set<string>();
+  const end = (token: number, at: number, how: NonNullable<PastHold['end']>, by: string | undefined): void => {
+    const ended = open.get(token);
+    open.delete(token);
+    if (ended !== undefined) holds.push({ ...ended, to: at, end: how, by });
+  };
+  // Events from before the hour are not read: what is held now, or ends within it, may have been granted before.
+  const told = new Set(events.map((event) => event['token']));
+  for (const { holder, token, acquiredAt } of held)
+    if (!told.has(token)) open.set(token, lasting(holder, token, acquiredAt));
   for (const event of events) {
     const what = event.type.slice(event.type.indexOf(':') + 1);
     const token = typeof event['token'] === 'number' ? event['token'] : 0;
-    const before = waiting.size;
+    const waited = waiting.size;
     if (what === 'acquired') {
       waiting.delete(event.holder);
-      open.set(token, { holder: event.holder, token, from: event.at, to: undefined, end: undefined, by: undefined });
+      // A reader that became the writer, or a holder that has more slots now, has one hold, with a new token.
+      const before = [...open.values()].find(({ holder }) => holder === event.holder);
+      if (before !== undefined) open.delete(before.token);
+      open.set(token, lasting(event.holder, token, before?.from ?? event.at));
     } else if (what === 'released' || what === 'reclaimed' || what === 'forced') {
-      const held = open.get(token);
-      open.delete(token);
-      const by = typeof event['by'] === 'string' ? event['by'] : undefined;
-      if (held !== undefined) holds.push({ ...held, to: event.at, end: what, by });
+      end(token, event.at, what, typeof event['by'] === 'string' ? event['by'] : undefined);
     } else if (what === 'queued') waiting.add(event.holder);
     else if (what === 'deadlock') waiting.delete(event.holder);
-    if (waiting.size !== before) queue.push({ at: event.at, length: waiting.size });
+    if (waiting.size !== waited) queue.push({ at: event.at, length: waiting.size });
   }
   const all = [...holds, ...open.values()].filter(({ to }) => (to ?? now) >= from);
   const ended = all.flatMap(({ from: began, to }) => (to === undefined ? [] : [to - began]));

@@ -132,6 +132,35 @@ describe('what needs a person', () => {
     expect(mattersOf(board({ locks: [lock('fine', ['a'], ['b'])] }), NOW)).toEqual([]);
   });
 
+  it('is no pipeline that waits for a lock or its next attempt, and no stuck guard where nobody drives', () => {
+    const blocked = (on: string): object => ({ on, reasons: [], since: iso(60_000) });
+    const pipeline = (id: string, on: string, isDriven: boolean): object => ({
+      ...{ pipeline: id, state: 'blocked', phase: 'merge', isDriven, blocked: blocked(on) },
+      phases: [{ name: 'build', state: 'done' }, { name: 'merge', state: 'interrupted', endedAt: iso(1) }, {}],
+    });
+    const pipelines = [
+      pipeline('holds', 'holds', true),
+      pipeline('pause', 'backoff', true),
+      pipeline('dead', 'guard', false),
+      pipeline('asks', 'person', false),
+    ];
+    expect(mattersOf(board({ pipelines }), NOW).map(({ title, leads, cost }) => [title, leads, cost])).toEqual([
+      ['Asks you', '/pipelines/asks', '2 phases left'],
+      ['Dead driver', '/pipelines/dead', '2 phases left'],
+    ]);
+  });
+
+  it('says of a lost hold why it is lost, and since when only if that is known', () => {
+    const lost = (health: string): object => ({
+      onStale: 'alert',
+      holds: [{ holder: 'h', token: 9, acquiredAt: iso(9000), isStale: true, health, maxHoldMs: 5000 }],
+    });
+    const locks = [lock('a', [], [], lost('slow')), lock('b', [], [], lost('silent'))];
+    const told = mattersOf(board({ locks }), NOW).map(({ sentence, since }) => [sentence[1], since]);
+    expect(told).toContainEqual([': h has held it longer than it may. Set to ', NOW - 4000]);
+    expect(told).toContainEqual([': the lease of h ended. Set to ', undefined]);
+  });
+
   it('does not count a wait as long that is usual here', () => {
     const waits = Array.from({ length: 5 }, () => ({ resource: 'lock/slow', at: NOW, ms: 50_000 }));
     const at = (ago: number): State =>
@@ -234,6 +263,17 @@ describe('history', () => {
       { at: 200, length: 0 },
     ]);
     expect(history.longest).toBe(300);
+  });
+
+  it('has one hold of a reader that became the writer, and those that began before the first event', () => {
+    const event = (type: string, at: number, holder: string, token: number): Happening =>
+      ({ type: `lock:${type}`, resource: 'lock/a', holder, at, id: `${at}.0`, token }) as Happening;
+    const events = [event('acquired', 100, 'a', 1), event('acquired', 200, 'a', 5), event('released', 300, 'a', 5)];
+    expect(historyOf(events, 0, 1000).holds).toMatchObject([{ holder: 'a', from: 100, to: 300 }]);
+    const held = board({ locks: [lock('a', ['old'])] }).resources.get('lock/a')?.holds;
+    expect(historyOf([], NOW - 1000, NOW, held).holds).toMatchObject([
+      { holder: 'old', from: NOW - 5000, to: undefined },
+    ]);
   });
 });
 

@@ -1,7 +1,7 @@
 /** What needs a person, worst first; and whether a resource looks free, held, shared, waited for too long, or lost. */
 import { usualWait } from './rates.ts';
-import { span } from './time.ts';
-import type { Deadlock, Hold, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
+import { plural, span } from './time.ts';
+import type { Deadlock, Hold, Phase, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
 
 /** A wait is long when it exceeds both a floor and a multiple of the usual. */
 export const LONG_WAIT_MS = 60_000;
@@ -74,6 +74,14 @@ export function routeOf(resource: string): string {
   return `/${resource.slice(0, slash)}s/${encodeURIComponent(resource.slice(slash + 1))}`;
 }
 
+function isTooLong({ health }: Hold): boolean {
+  return health === 'slow';
+}
+
+function lossTold(lost: Hold): string {
+  return isTooLong(lost) ? `${lost.holder} has held it longer than it may` : `the lease of ${lost.holder} ended`;
+}
+
 function roomTold({ drained }: Resource, free: number): string {
   return drained === null ? `${free} free` : `drained by ${drained.by}`;
 }
@@ -85,14 +93,10 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
   if (lost !== undefined) {
     return {
       ...{ key: `lost ${one.resource} ${lost.token}`, kind: 'lost', title: 'Lost hold', aspect: 'danger' },
-      sentence: [
-        one.resource,
-        `: the lease of ${lost.holder} ended. Set to `,
-        'alert',
-        ', so nobody gets it without you',
-      ],
+      sentence: [one.resource, `: ${lossTold(lost)}. Set to `, 'alert', ', so nobody gets it without you'],
       cost: behind === 0 ? 'nobody waits' : `${behind} waiting`,
-      since: lost.lease === null ? lost.acquiredAt : lost.lease.readAt,
+      // When a lease has ended, nobody knows any more.
+      since: isTooLong(lost) ? lost.acquiredAt + (lost.maxHoldMs ?? 0) : undefined,
       ...{ action: one.kind === 'lock' ? 'Break lock…' : 'See slots', leads: routeOf(one.resource) },
       ...(one.kind === 'lock' && { breaks: one.resource }),
     };
@@ -114,30 +118,38 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
   };
 }
 
+export function isDone({ state }: Phase): boolean {
+  return state === 'done' || state === 'skipped';
+}
+
 function pipelineMatter(one: Pipeline, now: number): Matter | undefined {
-  const left = one.phases.filter(({ endedAt }) => endedAt === null).length;
-  const cost = `${left} ${left === 1 ? 'phase' : 'phases'} left`;
+  const { state, blocked, isDriven } = one;
+  const left = one.phases.filter((phase) => !isDone(phase)).length;
   const leads = routeOf(`pipeline/${one.id}`);
-  if (one.state === 'blocked' && one.blocked !== null) {
-    const { on, reasons, since } = one.blocked;
-    const began = since ?? one.startedAt ?? now;
-    if (on !== 'person' && now - began < STUCK_MS) return undefined;
-    const what =
-      on === 'person'
-        ? ': a person has to decide'
-        : `: ${reasons.length === 1 ? 'one condition fails' : `${reasons.length} conditions fail`}`;
+  const common = { aspect: 'danger', cost: `${plural(left, 'phase')} left`, leads } as const;
+  const since = blocked?.since ?? one.startedAt ?? now;
+  const [before, name] = [' waits before ', one.phase ?? 'its next phase'];
+  if (blocked?.on === 'person') {
     return {
-      ...{ key: `stuck ${one.id}`, kind: 'stuck', title: on === 'person' ? 'Asks you' : 'Stuck guard' },
-      ...{ aspect: 'danger', sentence: [`pipeline/${one.id}`, ' waits before ', one.phase ?? 'its next phase', what] },
-      ...{ cost, since: began, action: 'See reasons', leads },
+      ...{ key: `stuck ${one.id}`, kind: 'stuck', title: 'Asks you', ...common, since, action: 'See reasons' },
+      sentence: [`pipeline/${one.id}`, before, name, ': a person has to decide'],
     };
   }
-  if (one.state !== 'running' || one.isDriven) return undefined;
+  if (!isDriven && (state === 'running' || state === 'blocked')) {
+    const began = one.phases.findLast(({ startedAt }) => startedAt !== null)?.startedAt;
+    return {
+      ...{ key: `driver ${one.id}`, kind: 'driver', title: 'Dead driver', ...common, action: 'See phases' },
+      sentence: [`pipeline/${one.id}`, ` was at ${one.phase ?? 'its first phase'}; nobody drives it`],
+      since: state === 'blocked' ? since : (began ?? since),
+    };
+  }
+  // One that waits for a lock or for its next attempt goes on by itself; a long wait is a matter of the lock.
+  if (state !== 'blocked' || blocked?.on !== 'guard' || now - since < STUCK_MS) return undefined;
+  const fails =
+    blocked.reasons.length === 0 ? '' : `: ${plural(blocked.reasons.length, 'condition fails', 'conditions fail')}`;
   return {
-    ...{ key: `driver ${one.id}`, kind: 'driver', title: 'Dead driver', aspect: 'danger', cost },
-    sentence: [`pipeline/${one.id}`, ` was at ${one.phase ?? 'its first phase'}; nobody drives it`],
-    ...{ since: one.phases.findLast(({ startedAt }) => startedAt !== null)?.startedAt ?? one.startedAt ?? now },
-    ...{ action: 'See phases', leads },
+    ...{ key: `stuck ${one.id}`, kind: 'stuck', title: 'Stuck guard', ...common, since, action: 'See reasons' },
+    sentence: [`pipeline/${one.id}`, before, name, fails],
   };
 }
 

@@ -34,7 +34,7 @@ export interface AskedDeed {
   readonly will: Will | ((snapshot: Snapshot) => Will);
   /** Why it cannot be meant any more; undefined as long as it can. */
   readonly changed?: (snapshot: Snapshot) => string | undefined;
-  /** A token that has to be typed, and what becomes of what is granted meanwhile. */
+  /** A token that has to be typed, and what happens to holds that are granted meanwhile. */
   readonly token?: { readonly meant: number; readonly note: string };
   readonly role: Role;
   readonly method: 'POST' | 'PUT' | 'DELETE';
@@ -48,8 +48,8 @@ export interface AskedDeed {
   readonly label: string;
   /** What the other one says; “Leave it” if not given. */
   readonly keep?: string;
-  /** What is said when it is done. */
-  readonly done: string;
+  /** What is said when it is done; a function takes the answer of the server. */
+  readonly done: string | ((answer: unknown) => string);
 }
 
 export type Overlay =
@@ -115,25 +115,39 @@ export function leave(): void {
   connection.start();
 }
 
-/** The last message, for screen readers. */
-let said = '';
+/** How long a message is shown. A long one takes longer to read. */
+const SHOWN_MS = 4_000;
+const SHOWN_PER_CHARACTER_MS = 60;
 
-export function saidLast(): string {
+/** The last message; for screen readers also after it has gone. */
+let said: { readonly what: string; isShown: boolean } = { what: '', isShown: false };
+
+export function saidLast(): { readonly what: string; readonly isShown: boolean } {
   return said;
 }
 
 export function say(what: string): void {
-  said = what;
+  const message = { what, isShown: true };
+  said = message;
   store.draw();
+  setTimeout(
+    () => {
+      message.isShown = false;
+      if (said === message) store.draw();
+    },
+    Math.max(SHOWN_MS, SHOWN_PER_CHARACTER_MS * what.length),
+  );
 }
 
-export async function copy(text: string, what: string): Promise<void> {
+/** Answers whether it could: without TLS, a browser has no clipboard for pages of other machines. */
+export async function copy(text: string, what: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     say(`${what} copied`);
+    return true;
   } catch {
-    // Without TLS a browser has no clipboard.
-    say(text);
+    say(`This page may not copy. Copy it by hand: ${text}`);
+    return false;
   }
 }
 

@@ -5,7 +5,7 @@ import { Refused, send } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';
 import { visible } from '../model/text.ts';
 import { count } from '../model/time.ts';
-import { type AskedDeed, say, show, whyNot } from './app.ts';
+import { type AskedDeed, currentOverlay, say, show, whyNot } from './app.ts';
 import { Dialog } from './overlay.tsx';
 import { SignalSign } from './signs.tsx';
 
@@ -41,18 +41,21 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
     if (!isReady) return;
     setSent(true);
     setTrouble('');
+    // The reader may have left the dialog before the answer comes, and have another one open.
+    const isOpen = isStillOpen();
     try {
-      await send(method, path, {
+      const answer = await send(method, path, {
         ...body,
         ...(reasonField !== undefined && { [reasonField]: reason.trim() }),
         ...(number !== undefined && { [number.field]: Number(typed) }),
       });
-      show({ kind: 'none' });
-      say(done);
+      if (isOpen()) show({ kind: 'none' });
+      say(typeof done === 'string' ? done : done(answer));
     } catch (error) {
       setSent(false);
       const why = error instanceof Refused ? error.message : `nothing is known to have happened: ${String(error)}`;
       setTrouble(why);
+      if (!isOpen()) say(`${title} ${why}`);
     }
   };
   return (
@@ -99,17 +102,28 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
           </p>
         )}
         {not !== undefined && <p class="trouble">{not}.</p>}
+        {isSent && (
+          <p class="soft" role="status">
+            Sent; waiting for the answer. Closing this does not stop it.
+          </p>
+        )}
         <div class="answers">
           <button type="button" class="button" onClick={() => show({ kind: 'none' })}>
-            {keep ?? 'Leave it'} <kbd>Esc</kbd>
+            {isSent ? 'Close' : (keep ?? 'Leave it')} <kbd>Esc</kbd>
           </button>
           <button type="submit" class="button do" disabled={!isReady}>
-            {label}
+            {isSent ? 'Sending…' : label}
           </button>
         </div>
       </form>
     </Dialog>
   );
+}
+
+/** Answers later whether the dialog that is open now still is. */
+function isStillOpen(): () => boolean {
+  const now = currentOverlay();
+  return () => currentOverlay() === now;
 }
 
 interface FieldProps {

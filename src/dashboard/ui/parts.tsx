@@ -73,7 +73,8 @@ export function Panel({ title, aside, more, class: name = '', children }: PanelP
 export function CommandLine({ children }: { children: string }): JSX.Element {
   const [isCopied, setCopied] = useState(false);
   const onClick = (): void => {
-    void copy(children, 'Command').then(() => {
+    void copy(children, 'Command').then((isDone) => {
+      if (!isDone) return;
       setCopied(true);
       setTimeout(() => setCopied(false), 1500);
     });

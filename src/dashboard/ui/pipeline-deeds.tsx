@@ -2,7 +2,8 @@
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { movedOn } from '../model/expected.ts';
-import { routeOf } from '../model/needs.ts';
+import { isDone, routeOf } from '../model/needs.ts';
+import { object } from '../model/read.ts';
 import { shortened } from '../model/text.ts';
 import type { Pipeline } from '../model/types.ts';
 import { whyNot } from './app.ts';
@@ -114,7 +115,7 @@ function askToCancel(asked: Pipeline): void {
     changed: (snapshot) => (now(snapshot).endedAt === null ? undefined : `It is ${now(snapshot).state} already.`),
     will: (snapshot) => {
       const { phase, state, driver, isDriven, phases } = now(snapshot);
-      const left = phases.filter(({ endedAt }) => endedAt === null).length;
+      const left = phases.filter((one) => !isDone(one)).length;
       const stops =
         state === 'running' && isDriven
           ? `${driver ?? 'Its driver'} stops the command of ${phase ?? 'its phase'} first; what it held becomes free.`
@@ -130,6 +131,7 @@ function askToCancel(asked: Pipeline): void {
     },
     ...{ role: 'administrator', method: 'POST', path: `/v1${routeOf(`pipeline/${id}`)}/cancel` },
     body: { expected: lifeOf(asked) },
-    ...{ reason: 'reason', label: 'Cancel the pipeline', done: `pipeline/${id} is cancelled` },
+    ...{ reason: 'reason', label: 'Cancel the pipeline' },
+    done: (answer) => `pipeline/${id} is ${object(answer)['outcome'] === 'cancelling' ? 'being ' : ''}cancelled`,
   });
 }

@@ -5,6 +5,7 @@ import type { Matter } from '../model/needs.ts';
 import { rate } from '../model/rates.ts';
 import type { View } from '../model/route.ts';
 import { countsOf } from '../model/rows.ts';
+import { visible } from '../model/text.ts';
 import { clock, count, duration } from '../model/time.ts';
 import { connection, currentTheme, matters, saidLast, setTheme, show, store } from './app.ts';
 import { CommandLine } from './parts.tsx';
@@ -57,8 +58,8 @@ export function Shell({ snapshot, children }: { snapshot: Snapshot; children: Co
         {children}
       </main>
       <Tabs snapshot={snapshot} />
-      <div class="unseen" aria-live="polite">
-        {saidLast()}
+      <div class={saidLast().isShown ? 'said' : 'unseen'} aria-live="polite">
+        {visible(saidLast().what)}
       </div>
     </div>
   );

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { claimedSince } from '../model/expected.ts';
 import { shortened, visible } from '../model/text.ts';
-import { clock, exact } from '../model/time.ts';
+import { clock, exact, plural } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
 import { shownText } from '../model/work.ts';
 import { routeOf } from '../model/needs.ts';
@@ -67,7 +67,10 @@ export function askToRetry(task: Task): void {
     will: [
       { sign: 'pending', text: `It becomes pending again, with all its retries.${why}` },
       { sign: 'held', text: 'The next worker that can do it gets it, perhaps at once.' },
-      { sign: 'clear', text: `An event records it. So far: failed ${failures} times, ${losses} workers lost.` },
+      {
+        sign: 'clear',
+        text: `An event records it. So far: failed ${plural(failures, 'time')}, ${plural(losses, 'worker')} lost.`,
+      },
     ],
     ...{ role: 'worker', method: 'POST', path: `/v1${routeOf(`task/${id}`)}/retry`, body: { attempts } },
     ...{ label: 'Retry', done: `task/${id} is pending again` },

@@ -25,7 +25,7 @@ export function OneLock({ snapshot, name }: { snapshot: Snapshot; name: string }
   const past = usePast(state, resource, now);
   if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('lock', name);
-  const history = historyOf(past, now - HOUR_MS, now);
+  const history = historyOf(past, now - HOUR_MS, now, of.holds);
   const from = Math.max(now - HOUR_MS, (history.holds[0]?.from ?? now - 60_000) - 5_000);
   const ended = history.holds.filter(({ to }) => to !== undefined).length;
   const isLost = lostHolds(of).length > 0;
@@ -151,7 +151,7 @@ function Why({ of, state, now, median }: SectionProps): JSX.Element {
       <div class="note">
         <SignalSign is="clear" label="" />
         <span>
-          Free. The next to ask gets it with token <b>{count(of.token + 1)}</b>.
+          Free. The next to ask gets it with a token above <b>{count(of.token)}</b>.
         </span>
       </div>
     );

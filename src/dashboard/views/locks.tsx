@@ -119,7 +119,7 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             )}
             {isFiltered && rows.length > 0 && (
               <p class="foot">
-                {count(rows.length)} of {plural(all, 'lock')} match
+                {count(rows.length)} of {plural(all, 'lock')} {rows.length === 1 ? 'matches' : 'match'}
               </p>
             )}
           </section>

@@ -57,7 +57,9 @@ export function LookBack({ snapshot: { state, past, now } }: { snapshot: Snapsho
             min={Math.floor(first / 1000)}
             max={Math.ceil(last / 1000)}
             value={Math.floor(at / 1000)}
-            onInput={(event) => address.filter({ at: timeText(Number(event.currentTarget.value) * 1000) })}
+            onInput={({ currentTarget: { value, max } }) =>
+              address.filter({ at: value === max ? undefined : timeText(Number(value) * 1000) })
+            }
           />
         </div>
         <span class="strong">now</span>

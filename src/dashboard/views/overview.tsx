@@ -120,7 +120,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
   const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key, isDismissable = false } = matter;
   const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
   const onClick = (): void => {
-    if (copies !== undefined) void copy(copies, copies);
+    if (copies !== undefined) void copy(copies, 'Command');
     else if (mayBreak) show({ kind: 'ask', asking: { kind: 'break', resource: breaks } });
     else address.go(leads);
   };

@@ -127,7 +127,10 @@ function draining(of: Resource): AskedDeed {
       },
       {
         sign: 'held',
-        text: holds.length === 0 ? 'Nobody holds slots now.' : `${plural(holds.length, 'holder')} keep what they have.`,
+        text:
+          holds.length === 0
+            ? 'Nobody holds slots now.'
+            : `${plural(holds.length, 'holder keeps what it has', 'holders keep what they have')}.`,
       },
       { sign: 'clear', text: 'An event records who did it and why; so does the witness, where it is on.' },
     ],
