@@ -112,6 +112,31 @@ describe.skipIf(!hasBrowser)('a semaphore', () => {
     await page.context().close();
   });
 
+  it('that is being drained says so: to leave the question does not stop it, and its answer closes no other', async () => {
+    await site.ask('POST', '/v1/semaphores/slow/acquire', { holder: 'job:1', capacity: 2, ttlMs: 600_000 });
+    const { page } = await visit(browser, site, { path: '/semaphores/slow' });
+    let answer = (): void => undefined;
+    const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+    await page.route('**/drain', async (route) => {
+      await isAnswered;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Drain…' }).click();
+    const drain = page.getByRole('dialog', { name: 'Drain semaphore/slow?' });
+    await drain.getByText('1 holder keeps what it has.').waitFor();
+    await drain.getByLabel('Reason').fill('an upgrade');
+    await drain.getByRole('button', { name: 'Drain', exact: true }).click();
+    await drain.getByText('Closing this does not stop it').waitFor();
+    await drain.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Resize…' }).click();
+    const resize = page.getByRole('dialog', { name: 'Resize semaphore/slow?' });
+    await resize.waitFor();
+    answer();
+    await page.locator('.toast', { hasText: 'semaphore/slow is drained' }).waitFor();
+    expect(await resize.isVisible()).toBe(true);
+    await page.context().close();
+  });
+
   it('is broken with a reason and the newest token: everyone up to it loses its slots, and the queue moves up', async () => {
     for (const [holder, weight] of [
       ['job:1', 1],

@@ -58,7 +58,7 @@ export function Shell({ snapshot, children }: { snapshot: Snapshot; children: Co
         {children}
       </main>
       <Tabs snapshot={snapshot} />
-      <div class={saidLast().isShown ? 'said' : 'unseen'} aria-live="polite">
+      <div class={saidLast().isShown ? 'toast' : 'unseen'} aria-live="polite">
         {visible(saidLast().what)}
       </div>
     </div>
