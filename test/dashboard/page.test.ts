@@ -83,6 +83,27 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.context().close();
   });
 
+  it('stands still after Space, and goes on where everything is by then', async () => {
+    const { page, complaints } = await visit(browser, site, { path: '/locks' });
+    await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
+    await page.keyboard.press('Space');
+    await page.getByText('The page is frozen').waitFor();
+    await site.hold('while-frozen', 'agent:2');
+    const { page: other } = await visit(browser, site, { path: '/locks' });
+    await other.locator('[data-row="lock/while-frozen"]').waitFor();
+    expect(await page.locator('[data-row="lock/while-frozen"]').count()).toBe(0);
+    // Views change, the moment stays.
+    await Promise.all([page.keyboard.press('g'), page.keyboard.press('o')]);
+    await page.getByText('The page is frozen').waitFor();
+    await page.goBack();
+    await page.keyboard.press('l');
+    await page.locator('[data-row="lock/while-frozen"]').waitFor();
+    expect(await page.getByText('The page is frozen').count()).toBe(0);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+    await other.context().close();
+  });
+
   it('is used by keyboard: views, rows, palette, map of the keys, back and forward', async () => {
     await site.hold('keys-a', 'agent:1');
     const { page, complaints } = await visit(browser, site);

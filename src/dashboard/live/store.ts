@@ -5,7 +5,7 @@
 import { applied, refreshed, resynced } from '../model/apply.ts';
 import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
 import { HOME, type Route } from '../model/route.ts';
-import { type Past, Travel } from './travel.ts';
+import { frozenAt, type Past, Travel } from './travel.ts';
 import type { Happening, Resource, State } from '../model/types.ts';
 
 export interface Snapshot {
@@ -29,6 +29,7 @@ export class Store {
   #gathered: Happening[] = [];
   #drawnAt = 0;
   #isDue = false;
+  #frozen: Snapshot | undefined;
   #snapshot: Snapshot = { state: undefined, link: this.#link, now: Date.now(), route: HOME, past: undefined };
   readonly travel = new Travel(this);
   readonly #listeners = new Set<() => void>();
@@ -84,11 +85,26 @@ export class Store {
 
   go(route: Route): void {
     this.#route = route;
+    // A time in the address is another moment than the one that is kept.
+    if (route.filters['at'] !== undefined) this.#frozen = undefined;
+    this.draw();
+  }
+
+  /** Keeps the page as it is, to be read in peace; events go on being applied behind it. */
+  freeze(): void {
+    const { state, now, past } = this.#snapshot;
+    if (state === undefined || past !== undefined) return;
+    this.#frozen = { ...this.#snapshot, past: frozenAt(now) };
+    this.draw();
+  }
+
+  thaw(): void {
+    this.#frozen = undefined;
     this.draw();
   }
 
   reset(): void {
-    this.#state = undefined;
+    this.#state = this.#frozen = undefined;
     this.#gathered = [];
     this.#link = { kind: 'loading', since: Date.now() };
     this.draw();
@@ -106,7 +122,7 @@ export class Store {
     const at = this.#link.kind === 'reconnecting' ? this.#link.heardAt : Date.now();
     const now = at + this.#ahead;
     const live = { state: this.#state, link: this.#link, now, route: this.#route, past: undefined };
-    this.#snapshot = this.travel.seen(live);
+    this.#snapshot = this.#frozen === undefined ? this.travel.seen(live) : { ...this.#frozen, route: this.#route };
     for (const listener of this.#listeners) listener();
   }
 

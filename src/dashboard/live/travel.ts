@@ -25,8 +25,8 @@ const MOST_PAGES = 100;
 /** A look at the past, and what it rests on. */
 export interface Past {
   readonly at: number;
-  /** `off`: the store keeps no record. */
-  readonly is: 'reading' | 'ready' | 'off' | 'failed';
+  /** `off`: the store keeps no record. `frozen`: the page itself was kept as it was, without the record. */
+  readonly is: 'reading' | 'ready' | 'off' | 'failed' | 'frozen';
   readonly why: string;
   readonly read: number;
   /** There was more than is read. */
@@ -35,6 +35,15 @@ export interface Past {
   readonly hasGap: boolean;
   readonly begins: number | undefined;
   readonly trimmed: number;
+}
+
+/** The past as the record tells it: undefined for the live page, also while that is frozen. */
+export function rebuilt(past: Past | undefined): Past | undefined {
+  return past?.is === 'frozen' ? undefined : past;
+}
+
+export function frozenAt(at: number): Past {
+  return { at, is: 'frozen', why: '', read: 0, isCut: false, hasGap: false, begins: undefined, trimmed: 0 };
 }
 
 interface Reading {

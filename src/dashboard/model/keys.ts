@@ -13,7 +13,8 @@ export type Deed =
         | 'open'
         | 'filter'
         | 'break'
-        | 'live';
+        | 'live'
+        | 'freeze';
     }
   | { readonly kind: 'travel'; readonly by: 1 | -1; readonly minutes: boolean }
   | { readonly kind: 'row'; readonly by: 1 | -1 }
@@ -22,7 +23,7 @@ export type Deed =
 export interface Pressed {
   readonly key: string;
   readonly isTyping: boolean;
-  /** On a button or a link, where Enter does what the button does. */
+  /** On a button or a link, where Enter and Space do what the button does. */
   readonly isOnControl: boolean;
   readonly hasModifier: boolean;
   readonly isCommand: boolean;
@@ -79,6 +80,8 @@ export function readKey(pressed: Pressed, isGoing: boolean): Read {
       return done({ kind: 'break' });
     case 'l':
       return done({ kind: 'live' });
+    case ' ':
+      return done(pressed.isOnControl ? undefined : { kind: 'freeze' });
     case 'ArrowLeft':
     case 'ArrowRight':
       return done({ kind: 'travel', by: key === 'ArrowLeft' ? -1 : 1, minutes: pressed.hasShift === true });
@@ -102,6 +105,7 @@ export const KEY_MAP: readonly (readonly [string, string])[] = [
   ['B', 'break the lock'],
   ['← →', 'in the past: one entry back or on; with ⇧ one minute'],
   ['L', 'back to now'],
+  ['Space', 'freeze the page, and let it go on'],
   ['Y', 'copy the link'],
   ['D', 'dark or light'],
   ['?', 'this map'],

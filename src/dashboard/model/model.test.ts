@@ -90,6 +90,12 @@ describe('keys', () => {
     expect(press('k', { isCommand: true, isTyping: true }).deed).toEqual({ kind: 'palette' });
     expect(press('c', { isCommand: true }).deed).toBeUndefined();
   });
+  it('freeze the page with Space, except on a button, where Space presses it', () => {
+    const space = { key: ' ', isTyping: false, hasModifier: false, isCommand: false };
+    expect(readKey({ ...space, isOnControl: false }, false).deed).toEqual({ kind: 'freeze' });
+    expect(readKey({ ...space, isOnControl: true }, false).deed).toBeUndefined();
+  });
+
   it('go to a view after G', () => {
     expect(press('g')).toEqual({ deed: undefined, isGoing: true });
     const went = readKey({ key: 'L', isTyping: false, isOnControl: false, hasModifier: false, isCommand: false }, true);

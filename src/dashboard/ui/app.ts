@@ -89,7 +89,7 @@ const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
 
 /** Why the own token may not do something that needs this role; undefined if it may. */
 export function whyNot({ state, link, past }: Snapshot, needed: Role): string | undefined {
-  if (past !== undefined) return 'You look at the past';
+  if (past !== undefined) return past.is === 'frozen' ? 'The page is frozen' : 'You look at the past';
   if (link.kind !== 'live') return 'The page is not live';
   const role = state?.token.role ?? 'viewer';
   if (RANKS.indexOf(role) >= RANKS.indexOf(needed)) return undefined;
@@ -107,6 +107,12 @@ export function setTheme(theme?: 'dark' | 'light'): void {
   const preferred = matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark';
   document.documentElement.dataset['theme'] = theme ?? (kept === 'light' || kept === 'dark' ? kept : preferred);
   if (theme !== undefined) localStorage.setItem(THEME, theme);
+}
+
+/** From the past, or from a page that was frozen. */
+export function backToNow(): void {
+  if (store.snapshot.past?.is === 'frozen') store.thaw();
+  else address.goTo(undefined);
 }
 
 export function leave(): void {

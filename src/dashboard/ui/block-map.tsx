@@ -6,7 +6,6 @@ import { byName, countsOf, matching } from '../model/rows.ts';
 import { visible } from '../model/text.ts';
 import type { Resource, State } from '../model/types.ts';
 import { address, store } from './app.ts';
-import { SignalSign } from './signs.tsx';
 
 export function MapLegend(): JSX.Element {
   const signs: readonly (readonly [Aspect, string])[] = [
@@ -20,11 +19,24 @@ export function MapLegend(): JSX.Element {
     <span class="legend">
       {signs.map(([is, word]) => (
         <span key={is}>
-          <SignalSign is={is} size={14} label="" />
+          <Cell is={is} />
           {word}
         </span>
       ))}
     </span>
+  );
+}
+
+/** A cell as the map draws it: each state has a shape of its own, so that it can be told without colour. */
+function Cell({ is }: { is: Aspect }): JSX.Element {
+  return (
+    <svg class={`cell ${is}`} viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
+      {is === 'free' && <path d="M0 6h12" />}
+      {is === 'held' && <path d="M1 1h10v10h-10z" />}
+      {is === 'shared' && <path d="M1.500 1.500h9v9h-9z" />}
+      {is === 'caution' && <path d="M1 1l10 5l-10 5z" />}
+      {is === 'danger' && <path d="M0 0h12v12h-12zM2 1l9 9l-1 1l-9 -9z" fill-rule="evenodd" />}
+    </svg>
   );
 }
 
@@ -112,6 +124,7 @@ function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: numb
   const colours = getComputedStyle(document.documentElement);
   const colour = (name: string): string => colours.getPropertyValue(`--${name}`).trim();
   const [blue, red, amber, line] = [colour('blue-arm'), colour('red-arm'), colour('amber-arm'), colour('line2')];
+  const ground = colour('bg');
   const { now } = store.snapshot;
   const inner = Math.max(3, cell - 3);
   context.fillStyle = line;
@@ -124,6 +137,12 @@ function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: numb
     if (aspect === 'danger') {
       context.fillStyle = red;
       context.fillRect(x - 1, y - 1, inner + 2, inner + 2);
+      context.strokeStyle = ground;
+      context.lineWidth = Math.max(1, inner / 6);
+      context.beginPath();
+      context.moveTo(x - 1, y - 1);
+      context.lineTo(x + inner + 1, y + inner + 1);
+      context.stroke();
     } else if (aspect === 'caution') {
       context.fillStyle = amber;
       context.beginPath();
@@ -133,6 +152,7 @@ function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: numb
       context.fill();
     } else if (aspect === 'shared') {
       context.strokeStyle = blue;
+      context.lineWidth = 1;
       context.strokeRect(x + 0.5, y + 0.5, inner - 1, inner - 1);
     } else {
       context.fillStyle = blue;

@@ -2,7 +2,7 @@
 import { type Deed, readKey } from '../model/keys.ts';
 import { HOME } from '../model/route.ts';
 import { timeText } from '../model/travel.ts';
-import { address, copy, currentOverlay, show, store, whyNot } from './app.ts';
+import { address, backToNow, copy, currentOverlay, show, store, whyNot } from './app.ts';
 import { toggleTheme } from './shell.tsx';
 
 let isGoing = false;
@@ -57,7 +57,11 @@ function carryOut(deed: Deed): boolean {
     case 'break':
       return askToBreak();
     case 'live':
-      return store.snapshot.past === undefined ? false : (address.goTo(undefined), true);
+      return store.snapshot.past === undefined ? false : (backToNow(), true);
+    case 'freeze':
+      if (store.snapshot.past?.is === 'frozen') store.thaw();
+      else store.freeze();
+      return true;
     case 'travel':
       return travel(deed.by, deed.minutes);
     case 'next-matter':

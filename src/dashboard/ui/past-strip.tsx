@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import type { Past } from '../live/travel.ts';
 import { clock, count, duration, exact, plural } from '../model/time.ts';
-import { address } from './app.ts';
+import { backToNow } from './app.ts';
 import { SignalSign } from './signs.tsx';
 
 export function PastStrip({ past }: { past: Past }): JSX.Element {
@@ -15,7 +15,7 @@ export function PastStrip({ past }: { past: Past }): JSX.Element {
         </b>
         , {duration(Date.now() - past.at)} ago. {restsOn(past)}
       </span>
-      <button type="button" class="button small" onClick={() => address.goTo(undefined)}>
+      <button type="button" class="button small" onClick={backToNow}>
         Back to now <kbd>L</kbd>
       </button>
     </div>
@@ -31,6 +31,8 @@ export function restsOn({ is, why, at, read, isCut, hasGap, begins, trimmed }: P
       return `The record could not be read: ${why}.`;
     case 'reading':
       return `Reading the record: ${plural(read, 'entry', 'entries')} so far.`;
+    case 'frozen':
+      return 'The page is frozen: nothing moves until you let it go on, and nothing can be changed.';
     case 'ready': {
       const lacks = [
         begins === undefined ? 'The record is empty.' : '',

@@ -1,6 +1,7 @@
 /** The events of one resource: those before this page was opened are asked for once, the rest come with the stream. */
 import { useEffect, useRef } from 'preact/hooks';
 import { pastEvents } from '../live/api.ts';
+import { rebuilt } from '../live/travel.ts';
 import { continued } from '../model/history.ts';
 import type { Happening, State } from '../model/types.ts';
 import { store } from './app.ts';
@@ -8,7 +9,7 @@ import { store } from './app.ts';
 const HOUR_MS = 3_600_000;
 
 export function usePast(state: State | undefined, resource: string, now: number): readonly Happening[] {
-  const { past: look } = store.snapshot;
+  const look = rebuilt(store.snapshot.past);
   const kept = useRef<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   if (kept.current.of !== resource) kept.current = { of: resource, events: [] };
   // The stream's own list is of everything, and soon has other things in it.

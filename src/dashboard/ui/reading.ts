@@ -4,6 +4,7 @@ import { get } from '../live/api.ts';
 import { followRecord } from '../live/record.ts';
 import { object } from '../model/read.ts';
 import type { Recorded } from '../model/timeline.ts';
+import { rebuilt } from '../live/travel.ts';
 import { store } from './app.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -26,7 +27,7 @@ export function useAnswer(path: string, changed = ''): Json | undefined {
 /** Likewise of a state of now, which is not shown beside the past. */
 export function useRead(path: string, changed: string): Json | undefined {
   const json = useAnswer(path, changed);
-  return store.snapshot.past === undefined ? json : undefined;
+  return rebuilt(store.snapshot.past) === undefined ? json : undefined;
 }
 
 const SHORTEST_PAUSE_MS = 1_000;

@@ -1,6 +1,7 @@
 /** Chooses a time: every view then shows what was held at that time, rebuilt from the record. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
+import { rebuilt } from '../live/travel.ts';
 import { barsOver, partsOf, type Window } from '../model/rates.ts';
 import { items, object } from '../model/read.ts';
 import { clock, count, duration, exact, plural } from '../model/time.ts';
@@ -16,7 +17,8 @@ const SHORTEST_MS = 300_000;
 /** More would be one thick line. */
 const MOST_CHECKPOINTS = 100;
 
-export function LookBack({ snapshot: { state, past, now } }: { snapshot: Snapshot }): JSX.Element {
+export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: Snapshot }): JSX.Element {
+  const past = rebuilt(shown);
   const last = past === undefined ? now : Math.max(Date.now(), past.at);
   const window = barsOver(
     past === undefined ? firstShown(state, now) : Math.min(past.begins ?? past.at, past.at),

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';
+import { rebuilt } from '../live/travel.ts';
 import { routeOf } from '../model/needs.ts';
 import { items, object } from '../model/read.ts';
 import { shortened } from '../model/text.ts';
@@ -44,7 +45,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
   if (state === undefined) return <Blank />;
   // What the store remembers may be later than the time that is shown.
-  const older = snapshot.past === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
+  const older = rebuilt(snapshot.past) === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
   // Rows do not move while the reader has scrolled or points at one.
   const isRead =
@@ -102,9 +103,9 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
                   Show all
                 </button>
               </p>
-            ) : snapshot.past !== undefined ? (
+            ) : rebuilt(snapshot.past) !== undefined ? (
               <p class="inside soft">
-                {snapshot.past.is === 'reading' ? 'The record is being read.' : 'Nothing is recorded up to this time.'}
+                {snapshot.past?.is === 'reading' ? 'The record is being read.' : 'Nothing is recorded up to this time.'}
               </p>
             ) : (
               <Nothing title="Nothing has happened yet" command="signalbox run --lock main-branch -- sleep 60">
