@@ -1,7 +1,9 @@
 // What the dashboard reads: its own files without a token, everything at once, some resources again, what happened.
 
+import { open } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storeName } from '../../src/server/store-name.ts';
+import { always, openMemory, Value } from '../../src/store/index.ts';
 import { eventsOf, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -99,6 +101,17 @@ describe('the board', () => {
     expect(await server.get('/v1/resources?resource=main')).toMatchObject({ status: 400 });
     const many = Array.from({ length: 101 }, (_, place) => `resource=lock/${place}`).join('&');
     expect(await server.get(`/v1/resources?${many}`)).toMatchObject({ status: 400 });
+  });
+
+  it('is asked again for others although one of them cannot be read', async () => {
+    const store = openMemory();
+    const other = new TestServer(await open(store));
+    const ticket = { do: 'put', key: 'q/lock/damaged/100/x.1', value: Value.text('no JSON') } as const;
+    await store.transaction(always([ticket]));
+    const { status, body } = await other.get('/v1/resources?resource=lock/damaged&resource=lock/main');
+    expect([status, body.locks.map(({ name }: { name: string }) => name)]).toEqual([200, ['main']]);
+    expect(body.malformed).toEqual([{ resource: 'lock/damaged', why: expect.stringContaining(ticket.key) as string }]);
+    await other.close();
   });
 
   it('is followed by what happened to one resource', async () => {

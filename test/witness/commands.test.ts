@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { LockState } from '../../src/core/index.ts';
 import { commandsOf, type WitnessedStep } from '../../src/runtime/write/witnessed.ts';
 
-const before = { record: { holds: [] }, waiting: [{ id: 'p.2', holder: 'ci' }] } as unknown as LockState;
+const before = { record: { holds: [] }, waiting: [{ id: 'p.2', holder: 'ci' }] } as unknown as WitnessedStep['before'];
 
 function entered(command: object, step: object): readonly object[] {
   const whole = { events: [], answers: [], losses: [], outcome: { kind: 'settled' }, ...step };

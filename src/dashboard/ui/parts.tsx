@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { pathsOf } from '../model/chart.ts';
 import { halves, visible } from '../model/text.ts';
 import { clock, duration, exact } from '../model/time.ts';
-import { copy, store } from './app.ts';
+import { copy, say, store } from './app.ts';
 
 /** A name that may be long or strange. `kind` stands before it, fainter. */
 export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Element {
@@ -122,7 +122,8 @@ export function Deed({ label, onClick, not, class: name = '' }: DeedProps): JSX.
       class={`button act ${name}`}
       aria-disabled={not !== undefined}
       title={not}
-      onClick={() => void (not === undefined && onClick())}
+      // A touch screen shows no title.
+      onClick={() => (not === undefined ? onClick() : say(not))}
     >
       {label}
       {not !== undefined && <span class="unseen">. {not}</span>}
