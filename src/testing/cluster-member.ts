@@ -3,7 +3,7 @@
  * `node cluster-member.js STORE ID ASSETS TTL`, with a channel to its parent.
  */
 import { systemClock } from '../clock.ts';
-import { open, type Term, type View, type Member, type Membership } from '../index.ts';
+import { NotAcquired, open, type Term, type View, type Member, type Membership } from '../index.ts';
 import type { ClusterOrder, ClusterReport } from './test-cluster.ts';
 
 const [url = '', id = '', assets = '', ttlMs = '15000'] = process.argv.slice(2);
@@ -34,7 +34,8 @@ async function join(): Promise<void> {
   const owned = assets === '' ? [] : assets.split(',');
   isWanted = true;
   for (let isFirst = true; isWanted; isFirst = false) {
-    const outcome = await box.members.join(id, { pid: process.pid }, { assets: owned });
+    const outcome = await box.members.join(id, { pid: process.pid }, { assets: owned }).catch(ifSessionLost);
+    if (outcome === undefined) continue;
     if (outcome.kind === 'joined') {
       membership = outcome.membership;
       report({ kind: 'done', do: 'join', outcome: 'joined' });
@@ -47,6 +48,10 @@ async function join(): Promise<void> {
     // Its old key still exists: this process noticed the end of its session before the store did.
     for await (const { left } of members.changes()) if (left.some((member) => member.id === id)) break;
   }
+}
+
+function ifSessionLost(error: unknown): undefined {
+  if (!(error instanceof NotAcquired) || error.refusal.kind !== 'session-lost') throw error;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import { type Member, type MembershipView, open, type View, type ViewChange } from 'signalbox';
+import type { Transaction } from 'signalbox/store';
 import { describe, expect, it } from 'vitest';
 import { Fleet, transports, TTL_MS } from '../support/fleet.ts';
 import { errorOf } from '../support/outcome.ts';
@@ -13,6 +14,9 @@ async function joined(box: Awaited<ReturnType<typeof open>>, ...args: Parameters
   if (outcome.kind !== 'joined') throw new Error(outcome.kind);
   return outcome.membership;
 }
+
+const readsMembers = ({ success }: Transaction): boolean =>
+  success.some((operation) => operation.do === 'read' && operation.key.startsWith('s/member/'));
 
 describe.each(transports)('the view on $transport', ({ atOnce }) => {
   it('is the same in every process, in the same order: who joins, who leaves, who dies', async () => {
@@ -161,6 +165,27 @@ describe.each(transports)('the view on $transport', ({ atOnce }) => {
     await fleet.advance(5000);
     expect(seen.at(-1)).toMatchObject({ isResync: true, joined: [{ id: 'kept', incarnation: kept.incarnation }] });
     expect(ids(members.view().members)).toBe('gone kept');
+  });
+
+  // A store that answers at once does not answer late.
+  const whereAnswersTakeTime = atOnce === true ? undefined : it;
+  whereAnswersTakeTime?.('does not bring back a member that left before a late answer came', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one, other] = await fleet.startAll('one', 'other');
+    const leaving = await joined(one!.box, 'a');
+    await joined(one!.box, 'b');
+    other!.link.next('transaction', 'held', readsMembers);
+    const following = other!.box.members.follow();
+    await settle();
+    other!.link.cutOff('refusing');
+    await leaving.leave();
+    await fleet.store.compact(await fleet.revision());
+    other!.link.reconnect();
+    await fleet.advance(1000);
+    other!.link.answerHeld();
+    await using members = await following;
+    expect(ids(members.view().members)).toBe('b');
+    expect(members.coordinator()).toBe('b');
   });
 });
 

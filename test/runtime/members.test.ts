@@ -1,7 +1,7 @@
 import { memberAlive, open } from 'signalbox';
 import { describe, expect, it } from 'vitest';
-import { Fleet, transports, TTL_MS } from '../support/fleet.ts';
-import { errorOf } from '../support/outcome.ts';
+import { DEADLINE_MS, Fleet, transports, TTL_MS } from '../support/fleet.ts';
+import { errorOf, refusalOf } from '../support/outcome.ts';
 import { settle } from '../../src/testing/test-clock.ts';
 
 describe.each(transports)('members on $transport', ({ atOnce }) => {
@@ -122,6 +122,34 @@ describe.each(transports)('members on $transport', ({ atOnce }) => {
     expect(await joining).toMatchObject({ kind: 'joined' });
     expect(await other!.box.members.isAlive('agent')).toBe(true);
   });
+
+  // A store that answers at once does not answer late.
+  const whereAnswersTakeTime = atOnce === true ? undefined : it;
+  whereAnswersTakeTime?.('have not joined if the answer comes after their session has ended', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one] = await fleet.startAll('one');
+    for (let time = 0; time < 100; time++) one!.link.next('keepLeaseAlive', 'refused');
+    await fleet.advance(DEADLINE_MS - 1000);
+    one!.link.next('transaction', 'held');
+    const joining = refusalOf(one!.box.members.join('agent'));
+    await fleet.advance(1100);
+    one!.link.answerHeld();
+    expect(await joining).toEqual({ kind: 'session-lost' });
+  });
+
+  whereAnswersTakeTime?.(
+    'have not joined if the answer comes after this process has closed its signalbox',
+    async () => {
+      const fleet = new Fleet(atOnce);
+      const [one] = await fleet.startAll('one');
+      one!.link.next('transaction', 'held');
+      const joining = errorOf(one!.box.members.join('agent'));
+      await settle();
+      await one!.box.close();
+      one!.link.answerHeld();
+      expect(await joining).toMatchObject({ code: 'closed' });
+    },
+  );
 });
 
 it('a member needs a name', async () => {

@@ -55,7 +55,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     workload: 'names',
     shownBy: 7996,
     file: 'runtime/holds/detached.ts',
-    right: 'if (runtime.holdings.wasLost(grant)) throw',
+    right: 'if (isKnownLost(of, grant)) throw',
     wrong: 'if (false) throw',
   },
   {

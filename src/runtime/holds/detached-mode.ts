@@ -4,7 +4,7 @@ import { NotAcquired } from '../refusal.ts';
 import { sentNow } from '../session/session.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
-import { checked, isOfSession, renewWhileWaiting } from './detached.ts';
+import { checked, isKnownLost, isOfSession, renewWhileWaiting } from './detached.ts';
 import type { AnyResource } from './resource.ts';
 import { sessionWithin } from './session-in-time.ts';
 import type { HoldClaim, ModeOutcome } from './terms.ts';
@@ -31,6 +31,8 @@ export async function upgrade(of: AnyResource, claim: HoldClaim, options: WaitOp
       const waiting = wait ? left : undefined;
       new UpgradeAcquisition(runtime, of.anyWriter, command, session.id, waiting, deliver, resolve, reject).ask();
     });
+    // The answer may have taken so long that the lease of the hold has ended by now.
+    if (outcome.hold !== undefined && !renewing.isAlive()) return { kind: 'lost' };
     return modeOutcome(of, outcome, 'upgraded');
   } finally {
     renewing.cancel();
@@ -44,9 +46,10 @@ export async function downgrade(of: AnyResource, claim: HoldClaim): Promise<Mode
 }
 
 /** Throws the refusal of an upgrade, as every wait does that ends without what was asked for. */
-function modeOutcome({ resource }: AnyResource, outcome: AnyOutcome, kind: 'upgraded' | 'downgraded'): ModeOutcome {
-  if (outcome.hold !== undefined) return { kind, token: outcome.hold.token };
-  if (outcome.kind === 'lost') return { kind: 'lost' };
+function modeOutcome(of: AnyResource, outcome: AnyOutcome, kind: 'upgraded' | 'downgraded'): ModeOutcome {
+  const { hold } = outcome;
+  if (outcome.kind === 'lost' || (hold !== undefined && isKnownLost(of, hold))) return { kind: 'lost' };
+  if (hold !== undefined) return { kind, token: hold.token };
   if (outcome.kind === 'not-owner' || outcome.kind === 'already-free') return { kind: 'not-owner' };
-  throw new NotAcquired(resource, outcome as never);
+  throw new NotAcquired(of.resource, outcome as never);
 }

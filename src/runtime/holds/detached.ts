@@ -84,17 +84,15 @@ async function acquired(
     const answer = await of.askUnder<Grant | Parked, typeof left>(session, left, wait, collect, own, parks);
     if ('status' in answer) return answer;
     const grant = answer;
-    // The write that granted it may have given it to another holder, by force, right after.
-    if (runtime.holdings.wasLost(grant)) throw new NotAcquired(resource, { kind: 'lost' });
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const { holder, token, id } = grant;
     const told = { resource, holder, token, id, outcome: kind as DetachedHold['outcome'] };
-    if (grant.lease !== lease.name) {
-      return { grant, detached: { ...told, ...(await heldBefore(of, session, grant, lease.leaseId, tie)) } };
-    }
-    const { maxHoldMs } = grant;
-    const ttlMs = await bound(of, session, grant, { ...lease, askedMs: asked }, tie);
-    return { grant, detached: { ...told, ...timesOf({ ttlMs, maxHoldMs }), ...endOf(of, tie) } };
+    const terms =
+      grant.lease === lease.name
+        ? await bound(of, session, grant, { ...lease, askedMs: asked }, tie)
+        : await heldBefore(of, session, grant, lease.leaseId, tie);
+    if (isKnownLost(of, grant)) throw new NotAcquired(resource, { kind: 'lost' });
+    return { grant, detached: { ...told, ...terms } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
@@ -102,6 +100,14 @@ async function acquired(
     renewing.cancel();
     runtime.presence.forgetLease(lease.name);
   }
+}
+
+/**
+ * Asked right before a hold is handed out: the write that granted or changed it may have given it to another holder as well, by
+ * force, and a letter that says so may have come while its leases were made and ended.
+ */
+export function isKnownLost({ runtime }: AnyResource, grant: Grant): boolean {
+  return runtime.holdings.wasLost(grant) || runtime.isForsaken(grant);
 }
 
 /** What helps a person who finds the hold when its lease has ended. The pid does not: a detached hold outlives its process. */
@@ -118,19 +124,20 @@ async function bound(
   grant: Grant,
   lease: OwnLease & { readonly askedMs: number },
   tie: ProcessIdentity | undefined,
-): Promise<number> {
+): Promise<Terms> {
   const { runtime } = of;
   const { holder, id, maxHoldMs, ttlMs = DETACHED_TTL_MS } = grant;
   const limit = maxHoldMs === undefined ? undefined : await runtime.anchorLease(session, maxHoldMs);
   const other = ttlMs === lease.askedMs ? undefined : await runtime.anchorLease(session, ttlMs, tie);
   for (const made of [limit, other]) if (made !== undefined) runtime.presence.forgetLease(made.name);
-  if (limit === undefined && other === undefined) return lease.ttlMs;
+  const boundFor = (time: number): Terms => ({ ...timesOf({ ttlMs: time, maxHoldMs }), ...endOf(of, tie) });
+  if (limit === undefined && other === undefined) return boundFor(lease.ttlMs);
   const leases = { ...(limit && { limit: limit.name }), ...(other && { lease: other.name }) };
   const outcome = await of.submit({ kind: 'extend', holder, id, ...leases });
   if (outcome.kind !== 'refreshed') throw new NotAcquired(of.resource, { kind: 'lost' });
-  if (other === undefined) return lease.ttlMs;
+  if (other === undefined) return boundFor(lease.ttlMs);
   await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
-  return other.ttlMs;
+  return boundFor(other.ttlMs);
 }
 
 /** The process that the user named; throws if a hold cannot be tied to it. */
@@ -144,6 +151,9 @@ function tieOf({ resource }: AnyResource, pid: number | undefined): ProcessIdent
 function endOf({ runtime }: AnyResource, tie: ProcessIdentity | undefined): Pick<DetachedHold, 'endsWithPid'> {
   return tie === undefined || runtime.store.endLeaseWith === undefined ? {} : { endsWithPid: tie.pid };
 }
+
+/** How long a hold lasts. */
+type Terms = Pick<DetachedHold, 'ttlMs' | 'renewWithinMs' | 'maxHoldMs' | 'endsWithPid'>;
 
 /** `maxHoldMs`: from now on. */
 interface Times {
@@ -166,7 +176,7 @@ async function heldBefore(
   grant: Grant,
   leaseId: string,
   tie: ProcessIdentity | undefined,
-): Promise<ReturnType<typeof timesOf> & ReturnType<typeof endOf>> {
+): Promise<Terms> {
   const before = await of.tieOf(grant.lease);
   const times = await renewedAndLimited(of, session, grant);
   if (times === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
@@ -219,6 +229,7 @@ export async function boundAgain(of: AnyResource, session: Session, grant: Grant
   // The answers may have taken so long that the lease has ended by now.
   if (times === undefined || hasPassed(clock, sent, times.ttlMs * (1 - MARGIN), isOfOneMachine(store)))
     return undefined;
+  if (isKnownLost(of, grant)) return undefined;
   const { holder, token, id } = grant;
   return { resource: of.resource, holder, token, id, outcome: 'acquired', ...timesOf(times), ...end };
 }

@@ -11,6 +11,7 @@
 import { type Hold as Grant, type Request, requestProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { processOf, resourceKeys, type ResourceKind } from '../layout.ts';
+import { onAbort } from '../on-abort.ts';
 import type { HeldBy, Refusal } from '../refusal.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -101,6 +102,7 @@ export async function collect(
   if (isRegistered) runtime.waiters.add(claim.ticket, wake);
   const over = new AbortController();
   const stop = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+  const notYet: Waiting = { kind: 'waiting', ticket: claim.ticket, position: undefined, holders: [] };
   try {
     // A lease may have ended while nobody here waited.
     of.anyWriter.settle(true);
@@ -109,9 +111,7 @@ export async function collect(
       const found = await look(of, claim);
       if (found.kind === 'granted') {
         // Nobody hears the answer: the grant keeps the lease of its ticket, and is collected later or goes back.
-        if (signal?.aborted === true) {
-          return { kind: 'waiting', ticket: claim.ticket, position: undefined, holders: [] };
-        }
+        if (signal?.aborted === true) return notYet;
         // A process that went on with this ticket has made the hold its own: it is not handed out twice.
         if (processOf(found.grant.lease) === found.grant.lease) throw new NotAcquired(of.resource, { kind: 'lost' });
         const now = runtime.clock.monotonic();
@@ -123,8 +123,12 @@ export async function collect(
         if (isNew) runtime.measures.of(of.resource).acquired(now - (since ?? until - waitMs));
         return { kind: 'acquired', hold: { grant: found.grant, detached } };
       }
-      const refusal = refusalIn(wake.outcome ?? runtime.holdings.parkedAnswer(claim.ticket, of.resource, claim.holder));
+      if (found.kind === 'gone' && wake.refusal === undefined && !(await areAnswersRead(of, claim, stop)))
+        return notYet;
+      const { refusal } = wake;
       if (refusal !== undefined) {
+        // Nobody hears this answer either: the next one with this ticket does.
+        if (signal?.aborted === true) return notYet;
         runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
         runtime.measures.of(of.resource).failed();
         throw new NotAcquired(of.resource, refusal);
@@ -188,6 +192,28 @@ async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<F
   return grant === undefined || grant.holder !== holder ? { kind: 'gone' } : { kind: 'granted', grant };
 }
 
+/**
+ * A ticket that was left here is gone, perhaps because it was refused. The refusal comes by a letter, or with the answer to a write
+ * of this process, and may come later than what a look reads: waits for both. False if they take too long, or if `stop` aborts.
+ */
+async function areAnswersRead(of: AnyResource, { ticket, holder }: TicketClaim, stop: AbortSignal): Promise<boolean> {
+  const { runtime } = of;
+  if (!runtime.holdings.isParked(ticket, of.resource, holder)) return true;
+  if (stop.aborted || runtime.isClosed) return false;
+  const late = new AbortController();
+  const limit = runtime.later(runtime.options.requestTimeoutMs, () => late.abort());
+  const cut = AbortSignal.any([stop, late.signal]);
+  const isCut = new Promise<false>((resolve) => onAbort(cut, () => resolve(false)));
+  // A writer settles its commands in order, so the answers of all earlier writes have come before this one's.
+  const written = of.submit({ kind: 'heartbeat', holder, id: ticket });
+  const read = runtime.presence.hasReadAllSince(0, runtime.giveUpAt());
+  try {
+    return await Promise.race([Promise.all([written, read]).then(() => true), isCut]);
+  } finally {
+    limit.cancel();
+  }
+}
+
 async function keepAlive(of: AnyResource, lease: string): Promise<{ readonly ttlMs: number } | undefined> {
   const id = await of.leaseIdOf(lease);
   if (id === undefined) return undefined;
@@ -211,13 +237,15 @@ class TicketWaiter implements Waiter {
   readonly process: string;
   readonly writer: Waiter['writer'];
   readonly holder: string;
-  outcome: AnyOutcome | undefined;
+  readonly #ticket: string;
   readonly #runtime: Runtime;
+  #outcome: AnyOutcome | undefined;
   #isAwake = false;
   #resolve: (() => void) | undefined;
 
   constructor(of: AnyResource, { ticket, holder }: TicketClaim) {
     this.#runtime = of.runtime;
+    this.#ticket = ticket;
     this.process = processOf(ticket);
     this.writer = of.anyWriter;
     this.holder = holder;
@@ -250,8 +278,16 @@ class TicketWaiter implements Waiter {
     this.wake();
   }
 
+  /** Why the request was refused, if it was: told to this waiter, or while nobody waited. */
+  get refusal(): Refusal | undefined {
+    const { holdings } = this.#runtime;
+    return refusalIn(this.#outcome ?? holdings.parkedAnswer(this.#ticket, this.writer.resource, this.holder));
+  }
+
+  /** Also kept for others: the caller of this one may be about to leave. */
   answered(outcome: unknown): void {
-    this.outcome = outcome as AnyOutcome;
+    this.#outcome = outcome as AnyOutcome;
+    this.#runtime.holdings.answeredParked(this.#ticket, outcome);
     this.wake();
   }
 

@@ -8,6 +8,7 @@ import { prefixed, readRange, type ReadResult, type Revision } from '../../store
 import type { RenewOutcome } from '../holds/terms.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
 import { anything, flag, refuseUnlessFunction, refuseWrongValues, wholeNumber } from '../options.ts';
+import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ListOptions, readEach } from '../stored.ts';
 import type { Subscription } from '../subscription.ts';
@@ -68,7 +69,7 @@ export class Members {
 
   /**
    * Joins for as long as this process is alive, or until it leaves. Of any number that want an id at once, one gets it. The
-   * process stays alive while it is a member.
+   * process stays alive while it is a member. Throws `NotAcquired` with `session-lost` if the session of this process ends first.
    */
   async join(id: string, metadata?: Json, options: JoinOptions = {}): Promise<JoinOutcome> {
     const runtime = this.#runtime;
@@ -79,6 +80,9 @@ export class Members {
       return { session, leaseId: session.leaseId };
     };
     return enter(runtime, about, groundOf, ({ session }, since): JoinOutcome => {
+      runtime.refuseIfClosed();
+      // The answer may come after the session has ended, and nobody would tell this membership.
+      if (!session.isValid()) throw new NotAcquired(`member/${id}`, { kind: 'session-lost' });
       const own = this.#own.add(id, since, session, keepingAlive(runtime, options));
       return { kind: 'joined', membership: new Membership(runtime, own, about.metadata ?? undefined) };
     });
