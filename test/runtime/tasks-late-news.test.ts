@@ -13,6 +13,12 @@ const claims = ({ success }: Transaction): boolean =>
 const frees = ({ success }: Transaction): boolean =>
   success.some((operation) => operation.do === 'delete' && operation.key.endsWith('/owner'));
 
+/** The list of all tasks, or the read of one. */
+const reads =
+  (key: string) =>
+  ({ success }: Transaction): boolean =>
+    success.some((operation) => operation.do === 'read' && operation.key.startsWith(key));
+
 const byForce = { holder: 'user:anna', reason: 'it hangs' };
 
 /** So long that all news that are on their way arrive: in a file, a process looks for them twenty times a second. */
@@ -65,5 +71,48 @@ describe.each(transports.filter(({ atOnce }) => atOnce !== true))('tasks on $tra
     expect(await forcing).toMatchObject({ kind: 'released' });
     expect(claim.isValid).toBe(false);
     expect(lossOf(claim.signal)).toMatchObject({ why: 'forced', by: 'user:anna' });
+  });
+
+  it('a process knows of a task that was published while it read the first list, although its news were forgotten', async () => {
+    const fleet = new Fleet(atOnce);
+    const [worker, other] = await fleet.startAll('worker', 'other');
+    worker!.link.next('transaction', 'held', reads('//tasks/'));
+    const waiting = worker!.box.tasks.claimNext();
+    await fleet.advance(NEWS_MS);
+    worker!.link.holdNews();
+    await other!.box.tasks.publish('a', null);
+    await fleet.store.compact(await fleet.revision());
+    worker!.link.cutWatches();
+    worker!.link.deliverNews();
+    await fleet.advance(NEWS_MS);
+    worker!.link.answerHeld();
+    await fleet.advance(5000);
+    const claimed = await Promise.race([waiting, fleet.advance(NEWS_MS).then(() => 'nothing was claimed')]);
+    expect(claimed).toMatchObject({ id: 'a' });
+  });
+
+  it('a process knows of a task that was published while it began to follow tasks, although its news were forgotten', async () => {
+    const fleet = new Fleet(atOnce);
+    const [worker, other] = await fleet.startAll('worker', 'other');
+    // This follows the changes of tasks, but keeps none.
+    await worker!.box.on('task:*', () => undefined);
+    worker!.link.holdNews();
+    await other!.box.tasks.publish('before', null);
+    await fleet.store.compact(await fleet.revision());
+    // The process asks for the mailbox, and for tasks.
+    for (let time = 0; time < 2; time++) worker!.link.next('health', 'delayed');
+    worker!.link.cutWatches();
+    worker!.link.deliverNews();
+    await fleet.advance(NEWS_MS);
+    const waiting = [worker!.box.tasks.claimNext(), worker!.box.tasks.claimNext()];
+    await fleet.advance(NEWS_MS);
+    await other!.box.tasks.publish('after', null);
+    worker!.link.deliverDelayed();
+    await fleet.advance(5000);
+    const claimed = await Promise.race([
+      Promise.all(waiting),
+      fleet.advance(NEWS_MS).then(() => 'too few were claimed'),
+    ]);
+    expect(claimed).toMatchObject([{ id: 'before' }, { id: 'after' }]);
   });
 });
