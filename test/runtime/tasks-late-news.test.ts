@@ -115,4 +115,30 @@ describe.each(transports.filter(({ atOnce }) => atOnce !== true))('tasks on $tra
     ]);
     expect(claimed).toMatchObject([{ id: 'before' }, { id: 'after' }]);
   });
+
+  it('a task is attempted once, and not again before the process hears that it is free', async () => {
+    const fleet = new Fleet(atOnce);
+    const [worker, other] = await fleet.startAll('worker', 'other');
+    await other!.box.tasks.publish('a', null);
+    await worker!.box.tasks.subscribe(() => undefined);
+    worker!.link.holdNews();
+    const claim = await other!.box.tasks.claim('a');
+    // The refusal is of a later revision than the last change of a task.
+    await other!.box.lock('else').acquire();
+    // Attempts without a pause would never let the test go on.
+    worker!.link.forbid((transaction) => claims(transaction) && worker!.link.asked.filter(isClaim).length > 5);
+    const waiting = worker!.box.tasks.claim('a');
+    await fleet.advance(NEWS_MS);
+    expect(worker!.link.asked.filter(isClaim)).toHaveLength(1);
+    worker!.link.deliverNews();
+    await fleet.advance(NEWS_MS);
+    expect(worker!.link.asked.filter(isClaim)).toHaveLength(1);
+    await claim.release();
+    await fleet.advance(NEWS_MS);
+    expect(await waiting).toMatchObject({ id: 'a', attempt: 1 });
+  });
 });
+
+function isClaim({ transaction }: { readonly transaction: Transaction }): boolean {
+  return claims(transaction);
+}
