@@ -73,6 +73,35 @@ describe.each(transports.filter(({ atOnce }) => atOnce !== true))('tasks on $tra
     expect(lossOf(claim.signal)).toMatchObject({ why: 'forced', by: 'user:anna' });
   });
 
+  it.each([
+    ['the next task', (worker: Process) => worker.box.tasks.claimNext()],
+    ['this task', (worker: Process) => worker.box.tasks.claim('second')],
+  ])(
+    'a worker that waits for %s gets it although what it depends on was reopened and completed before the process could read it',
+    async (_, claim) => {
+      const fleet = new Fleet(atOnce);
+      const [worker, other] = await fleet.startAll('worker', 'other');
+      const { tasks } = other!.box;
+      await tasks.publish('first', null);
+      await (await tasks.claim('first')).complete();
+      await tasks.publish('second', {}, { dependsOn: ['first'] });
+      await worker!.box.tasks.subscribe(() => undefined);
+      worker!.link.holdNews();
+      await tasks.requeue('first');
+      worker!.link.forbid((transaction) => claims(transaction) && worker!.link.asked.filter(isClaim).length > 5);
+      const waiting = claim(worker!);
+      await fleet.advance(NEWS_MS);
+      await (await tasks.claim('first')).complete();
+      worker!.link.next('transaction', 'held', reads('//tasks/first/'));
+      worker!.link.deliverNews();
+      await fleet.advance(NEWS_MS);
+      worker!.link.answerHeld();
+      await fleet.advance(NEWS_MS);
+      const claimed = await Promise.race([waiting, fleet.advance(NEWS_MS).then(() => 'nothing was claimed')]);
+      expect(claimed).toMatchObject({ id: 'second' });
+    },
+  );
+
   it('a process knows of a task that was published while it read the first list, although its news were forgotten', async () => {
     const fleet = new Fleet(atOnce);
     const [worker, other] = await fleet.startAll('worker', 'other');

@@ -223,18 +223,20 @@ export class TaskCache implements FeedListener {
 
   #turn(after: Task, revision: Revision): void {
     const { id } = after;
-    this.#reopened.delete(id);
+    const wasReopened = this.#reopened.delete(id);
     const before = this.#tasks.get(id) ?? unpublished(id);
     this.#set(after);
     // The terms of the task may have changed.
     if (before.data?.mod !== after.data?.mod) this.claimable.delete(id);
     this.#place(id);
     this.#listener.turned({ before, after, revision });
-    if (this.#statusIn(before) === this.#statusIn(after)) return;
+    if (!wasReopened && this.#statusIn(before) === this.#statusIn(after)) return;
     for (const other of this.#dependents.get(id) ?? []) {
       const wasReady = this.claimable.has(other);
       this.#place(other);
-      if (!wasReady && this.claimable.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
+      // The cache showed a reopened task as complete, while the store refused its dependents as blocked.
+      const wasBlocked = wasReopened || !wasReady;
+      if (wasBlocked && this.claimable.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
     }
   }
 
