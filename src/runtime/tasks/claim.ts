@@ -262,7 +262,7 @@ export async function endClaim(
   wrote: (revision: Revision) => void,
   request = runtime.options.newId(),
 ): Promise<EndOutcome> {
-  let sentFor: Token | undefined;
+  let sentFor: Task | undefined;
   const backoff = new BackoffLease(runtime);
   const ended = writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
     read: async (isFirst) => {
@@ -274,14 +274,14 @@ export async function endClaim(
     },
     decide: ({ task, isFresh }, doubt) => {
       const ended = task.bookkeeping?.entry.ended;
-      // An earlier attempt without an answer has ended it, or an earlier call with the same id.
+      // An earlier call with the same id has ended it.
       if (ended?.request === request) {
         return { kind: 'answer', answer: outcomeOf(task, task.bookkeeping?.entry as TaskBookkeeping) };
       }
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
       if (decided.kind === 'write') {
         if (decided.backoffMs !== backoff.ms) return { kind: 'look' };
-        sentFor = task.owner?.token;
+        sentFor = task;
         backoff.isSent = true;
         return {
           kind: 'write',
@@ -309,8 +309,14 @@ export async function endClaim(
       }
       if (!isFresh) return { kind: 'look' };
       // A later claim has ended since, and overwritten whether ours landed.
-      if (sentFor !== undefined && doubt !== undefined && (ended?.token ?? 0) > sentFor) throw doubt;
+      const sentToken = sentFor?.owner?.token ?? Number.POSITIVE_INFINITY;
+      if (doubt !== undefined && (ended?.token ?? 0) > sentToken) throw doubt;
       return { kind: 'answer', answer: notOwner(task) };
+    },
+    found: ({ task }) => {
+      const { entry } = task.bookkeeping ?? {};
+      if (sentFor === undefined || entry?.ended?.request !== request) return undefined;
+      return cleanUp(runtime, sentFor, ending).then(() => outcomeOf(task, entry));
     },
     // Needs no fence: the write compares the owner key, and no later owner key has the same token.
     until: runtime.giveUpAt(),
@@ -376,9 +382,12 @@ function lossOf(ending: Ending): Pick<Letter['losses'][number], 'why' | 'by' | '
 async function cleanUp(runtime: Runtime, task: Task, ending: Ending): Promise<void> {
   const { owner } = task;
   const claim = claimEntryOf(task);
-  if (claim === undefined) return;
-  runtime.holdings.holds.get(claim.id)?.lose(lossOf(ending));
-  // The lease of a detached claim keeps nothing else.
-  const lease = claim.detached === true ? (owner?.lease ?? null) : null;
-  if (lease !== null) await runtime.store.revokeLease(lease).catch(() => undefined);
+  if (claim === undefined || owner === undefined) return;
+  if (claim.detached !== true) {
+    // Also remembers the loss of a claim whose answer is still on its way to this process, which gets no letter of its own.
+    runtime.holdings.lose({ id: claim.id, token: owner.token, ...lossOf(ending) });
+  } else if (owner.lease !== null) {
+    // The lease of a detached claim keeps nothing else.
+    await runtime.store.revokeLease(owner.lease).catch(() => undefined);
+  }
 }

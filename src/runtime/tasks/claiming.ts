@@ -48,6 +48,11 @@ export interface Claimed {
 
 export type Attempt = (ClaimRefusal & { readonly revision: number }) | Claimed;
 
+/** At which revision the task was claimed, or could not be. */
+export function revisionOf(attempt: Attempt): Revision {
+  return attempt.kind === 'claimed' ? attempt.token : attempt.revision;
+}
+
 /** The lease that a claim rests on: that of the session, or one of its own. */
 export interface ClaimLease {
   /** Makes a new lease where the last one is gone. */

@@ -137,11 +137,19 @@ export class Dispatch implements TaskCacheListener {
       this.#measureClaim(attempt, since);
       // The last step before the caller goes on: after a stall, this check may be the first to notice.
       if (!claimLease.isValid) throw new NotAcquired(taskResource(id), { kind: 'session-lost' });
+      if (this.#wasLostEarly(attempt, claim)) throw new NotAcquired(taskResource(id), { kind: 'lost' });
       const { task, token } = attempt;
       const work = trace?.next('task', { resource: taskResource(id), holder: task.owner?.holder ?? '', token });
       const wrote = (revision: Revision): void => this.waiters.wrote(revision);
       return { attempt, made: new TaskClaim(this.#runtime, attempt, session.id, wrote, work) };
     }
+  }
+
+  /** Whether this process heard that the claim has ended before it got the answer: another worker may have the task by now. */
+  #wasLostEarly({ task: { id, owner }, token }: Claimed, claim: string): boolean {
+    if (this.#runtime.holdings.wasLostEarly(claim, token)) return true;
+    // Another program sends no letter; its change shows in the cache, if this process keeps one.
+    return this.cache.asOf >= token && !isSameOwner(this.cache.get(id)?.owner, owner);
   }
 
   /** A task that was attempted before has waited for its worker, which says nothing about signalbox. */
@@ -246,11 +254,15 @@ export class Dispatch implements TaskCacheListener {
   #loseIfOurs(before: Task, after: Task): void {
     const { holds } = this.#runtime.holdings;
     if (holds.size === 0) return;
-    // A key that was overwritten has the same token as before.
-    if (before.owner?.token === after.owner?.token && before.owner?.holder === after.owner?.holder) return;
+    if (isSameOwner(before.owner, after.owner)) return;
     const claim = claimEntryOf(before);
     if (claim !== undefined) holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
   }
+}
+
+function isSameOwner(before: Task['owner'], after: Task['owner']): boolean {
+  // A key that was overwritten has the same token as before.
+  return before?.token === after?.token && before?.holder === after?.holder;
 }
 
 function isSessionLost(error: unknown): boolean {

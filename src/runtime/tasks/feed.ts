@@ -17,6 +17,7 @@ export class TaskFeed {
   readonly #runtime: Runtime;
   readonly #listeners = new Set<FeedListener>();
   readonly #following = startsOnce(() => this.#follow());
+  #resyncing: Promise<Revision> | undefined;
   /** The listeners have every change up to this revision. */
   delivered: Revision = 0;
 
@@ -26,6 +27,8 @@ export class TaskFeed {
 
   /** Resolves once the store has confirmed the watch: the listener gets every change after that. */
   async listen(listener: FeedListener): Promise<void> {
+    // A resync skips changes up to a revision that only those listeners have caught up to that it began with.
+    while (this.#resyncing !== undefined) await this.#resyncing.catch(() => undefined);
     this.#listeners.add(listener);
     try {
       await this.#following();
@@ -46,14 +49,20 @@ export class TaskFeed {
           this.delivered = changes.revision;
           for (const listener of this.#listeners) listener.changes(changes);
         },
-        resync: async () => {
-          const caughtUp = await Promise.all([...this.#listeners].map((listener) => listener.resync()));
-          this.delivered = Math.min(...caughtUp);
-          return this.delivered;
-        },
+        resync: () => (this.#resyncing = this.#resync()),
       },
       stopped,
     );
+  }
+
+  async #resync(): Promise<Revision> {
+    try {
+      const caughtUp = await Promise.all([...this.#listeners].map((listener) => listener.resync()));
+      this.delivered = Math.min(...caughtUp);
+      return this.delivered;
+    } finally {
+      this.#resyncing = undefined;
+    }
   }
 }
 

@@ -63,6 +63,8 @@ export class TaskCache implements FeedListener {
   /** Finished tasks that are pending again, since which revision; their content is being read again. */
   readonly #reopened = new Map<string, { readonly task: Task; readonly since: Revision }>();
   #starting: Promise<void> | undefined;
+  /** The first list is being read, or was. */
+  #filling: Promise<void> | undefined;
   isStarted = false;
   #delivered: Revision = 0;
 
@@ -77,12 +79,17 @@ export class TaskCache implements FeedListener {
       await (this.#starting ??= this.#start());
     } catch (error) {
       this.#starting = undefined;
+      this.#filling = undefined;
       throw error;
     }
   }
 
   async #start(): Promise<void> {
     await this.#feed.listen(this);
+    await (this.#filling = this.#fill());
+  }
+
+  async #fill(): Promise<void> {
     const slices = new Slices(this.#runtime);
     const { tasks, revision } = await this.#list(slices);
     for (const task of tasks.values()) {
@@ -146,7 +153,13 @@ export class TaskCache implements FeedListener {
   }
 
   async resync(): Promise<Revision> {
-    if (!this.isStarted) return (await this.#runtime.store.health(this.#runtime.stopped)).revision;
+    if (this.#filling === undefined) {
+      const { revision } = await this.#runtime.store.health(this.#runtime.stopped);
+      // A list that begins after this includes all that was missed.
+      if (this.#filling === undefined) return revision;
+    }
+    // The first list may have read a page before the changes that were missed, so the cache reads all again.
+    await this.#filling;
     const slices = new Slices(this.#runtime);
     const { tasks, revision } = await this.#list(slices);
     this.#listener.missed();
@@ -210,18 +223,20 @@ export class TaskCache implements FeedListener {
 
   #turn(after: Task, revision: Revision): void {
     const { id } = after;
-    this.#reopened.delete(id);
+    const wasReopened = this.#reopened.delete(id);
     const before = this.#tasks.get(id) ?? unpublished(id);
     this.#set(after);
     // The terms of the task may have changed.
     if (before.data?.mod !== after.data?.mod) this.claimable.delete(id);
     this.#place(id);
     this.#listener.turned({ before, after, revision });
-    if (this.#statusIn(before) === this.#statusIn(after)) return;
+    if (!wasReopened && this.#statusIn(before) === this.#statusIn(after)) return;
     for (const other of this.#dependents.get(id) ?? []) {
       const wasReady = this.claimable.has(other);
       this.#place(other);
-      if (!wasReady && this.claimable.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
+      // The cache showed a reopened task as complete, while the store refused its dependents as blocked.
+      const wasBlocked = wasReopened || !wasReady;
+      if (wasBlocked && this.claimable.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
     }
   }
 

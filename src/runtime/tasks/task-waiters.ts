@@ -3,7 +3,7 @@ import { claimEntryOf, type ClaimRefusal, statusOf } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import { type HeldBy, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Attempt } from './claiming.ts';
+import { type Attempt, revisionOf } from './claiming.ts';
 import { taskResource } from './keys.ts';
 import type { TaskCache } from './task-cache.ts';
 import { type Worker, Workers } from './workers.ts';
@@ -123,9 +123,18 @@ export class TaskWaiters {
       const mayPass = refusal.kind === 'taken' || refusal.kind === 'blocked';
       if (!mayPass || !waits) throw new NotAcquired(taskResource(id), refusal);
       await this.caughtUp();
+      await this.#reached(revisionOf(attempt), deadline);
       while (!this.#isDecided(id) && !deadline.isOver) await this.#nextTurn(id, deadline);
       if (deadline.isOver) await deadline.over;
     }
+  }
+
+  /**
+   * Waits until the cache is no older than a refusal: before that, it may still show the task as claimable. No task has to
+   * change until then, but one that can be claimed after the refusal has changed since, or a task that it depends on has.
+   */
+  async #reached(revision: Revision, deadline: WaitDeadline): Promise<void> {
+    while (this.#cache.asOf < revision && !deadline.isOver) await nextCall(this.#catchingUp, deadline);
   }
 
   /** By what the cache knows, the task can be claimed now, or never will be. */
@@ -136,16 +145,13 @@ export class TaskWaiters {
     return status === 'complete' || status === 'failed';
   }
 
-  /** Waits for a change of the task. Throws at the deadline, and forgets its callback: the task may never change. */
+  /** Waits for a change of the task. Throws at the deadline. */
   async #nextTurn(id: string, deadline: WaitDeadline): Promise<void> {
     const watchers = this.#watchers.get(id) ?? new Set();
     this.#watchers.set(id, watchers);
-    let watcher = (): void => undefined;
-    const turned = new Promise<void>((resolve) => watchers.add((watcher = resolve)));
     try {
-      await Promise.race([turned, deadline.over]);
+      await nextCall(watchers, deadline);
     } finally {
-      watchers.delete(watcher);
       if (watchers.size === 0 && this.#watchers.get(id) === watchers) this.#watchers.delete(id);
     }
   }
@@ -232,6 +238,17 @@ class WaitDeadline {
   /** The wait got what it was for. */
   finish(): void {
     this.#finish();
+  }
+}
+
+/** Waits until these callbacks are called. Throws at the deadline, and forgets its callback: the call may never come. */
+async function nextCall(callbacks: Set<() => void>, deadline: WaitDeadline): Promise<void> {
+  let callback = (): void => undefined;
+  const called = new Promise<void>((resolve) => callbacks.add((callback = resolve)));
+  try {
+    await Promise.race([called, deadline.over]);
+  } finally {
+    callbacks.delete(callback);
   }
 }
 

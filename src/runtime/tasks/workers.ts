@@ -5,7 +5,7 @@
 import type { Timer } from '../../clock.ts';
 import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Attempt, Claimed } from './claiming.ts';
+import { type Attempt, type Claimed, revisionOf } from './claiming.ts';
 import type { TaskCache } from './task-cache.ts';
 
 export interface Worker {
@@ -95,7 +95,7 @@ export class Workers {
       // The task is still there, and another worker may have passed over it.
       return this.#serve();
     }
-    const revision = attempt.kind === 'claimed' ? attempt.token : attempt.revision;
+    const revision = revisionOf(attempt);
     skipped.until = revision;
     // The cache may have passed that revision already.
     if (skipped.heard >= revision) this.#skipped.delete(id);
