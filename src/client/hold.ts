@@ -1,7 +1,7 @@
 /** Holds over HTTP: each renews itself until its owner releases it. */
-import type { LockMode, Token } from '../core/index.ts';
+import type { LockMode, LossReason, Token } from '../core/index.ts';
 import type { ReleaseOutcome } from '../runtime/holds/hold.ts';
-import type { DetachedHold, HoldClaim } from '../runtime/holds/terms.ts';
+import type { DetachedHold, HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
 import { HoldLost } from '../runtime/refusal.ts';
 import type { Instant } from './clock.ts';
@@ -11,10 +11,15 @@ import type { Requests } from './requests.ts';
 import type { RemoteResource } from './resource.ts';
 
 /** A grant in the server's answer. */
-export interface Grant extends Omit<DetachedHold, 'id'> {
+export interface Grant extends DetachedHold {
   readonly mode?: LockMode;
   readonly weight?: number;
   readonly slots?: readonly number[];
+}
+
+interface Known extends Grant {
+  /** It was exclusive under this token; an answer that still shows it so is older. */
+  readonly isDowngraded?: true;
 }
 
 /** How a grant came to this program. */
@@ -37,9 +42,11 @@ export abstract class RemoteHold implements AsyncDisposable {
   protected readonly of: RemoteResource;
   /** @internal */
   protected readonly kept: Kept;
-  /** @internal An upgrade is under way, which changes the token. */
-  protected isChanging = false;
-  #token: Token;
+  /** @internal How many requests are under way that would change the token of a reader. */
+  changes = 0;
+  #grant: Known;
+  /** Of a re-entry: the outer hold, if this program has it. */
+  #outer: RemoteHold | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
 
   /** @internal */
@@ -48,7 +55,7 @@ export abstract class RemoteHold implements AsyncDisposable {
     this.holder = grant.holder;
     this.isReentry = isReentry;
     this.of = of;
-    this.#token = grant.token;
+    this.#grant = grant;
     const { ttlMs, maxHoldMs } = grant;
     this.kept = new Kept(requests, {
       ...{ resource: of.resource, ttlMs, maxHoldMs, since },
@@ -58,25 +65,61 @@ export abstract class RemoteHold implements AsyncDisposable {
         if (outcome.kind === 'lost') return { why: 'expired' };
         if (outcome.kind !== 'not-owner') return { ttlMs: outcome.ttlMs };
         // An upgrade has changed the token meanwhile, or is about to.
-        if (this.isChanging || claim.token !== this.#token) throw new Error('the token has changed');
+        const mayHaveChanged = this.grant.mode === 'shared' && this.outermost.changes > 0;
+        if (mayHaveChanged || claim.token !== this.token) throw new Error('the token has changed');
         return { why: 'released-elsewhere' };
       },
     });
+    this.signal.addEventListener('abort', () => of.forgotten(this, this.lost?.why ?? 'released-elsewhere'));
+  }
+
+  /** @internal The outer hold of a re-entry, if this program has it; otherwise this hold. */
+  protected get outermost(): RemoteHold {
+    return this.#outer ?? this;
+  }
+
+  /** @internal A re-entry has no grant of its own: it shows the grant of the outer hold. */
+  protected get grant(): Known {
+    return this.outermost.#grant;
+  }
+
+  protected set grant(grant: Known) {
+    this.outermost.#grant = grant;
+  }
+
+  /** @internal */
+  restOn(outer: RemoteHold): void {
+    if (this.#outer !== undefined) return;
+    this.#outer = outer;
+    outer.changed(this.#grant);
+  }
+
+  /** @internal An answer shows the grant after an upgrade or with more slots. Answers may arrive out of order. */
+  changed(grant: Grant): void {
+    this.grant = this.newest(this.grant, grant);
+  }
+
+  /** @internal */
+  protected abstract newest(known: Known, told: Grant): Known;
+
+  /** @internal */
+  lose(why: LossReason): void {
+    this.kept.lose(why);
   }
 
   /** Pass it to the protected resource, which can then refuse the smaller token of an earlier holder. */
   get token(): Token {
-    return this.#token;
+    return this.grant.token;
   }
 
-  /** Identifies this hold among all holds of the resource; an upgrade changes it. */
+  /** The id of the hold, unique for all time. A re-entry has the id of the outer hold. */
   get id(): string {
-    return `token:${this.#token}`;
+    return this.grant.id;
   }
 
   /** Identifies this hold in `renew` and `release`. */
   get claim(): HoldClaim {
-    return { holder: this.holder, token: this.#token };
+    return { holder: this.holder, token: this.token };
   }
 
   /** Aborts with a `HoldLost` when the hold ends without a release. If it was taken by force, it aborts at the next renewal. */
@@ -86,7 +129,8 @@ export abstract class RemoteHold implements AsyncDisposable {
 
   /** Whether the hold is valid at this moment, by the clock. */
   get isValid(): boolean {
-    return this.kept.isValid;
+    // An outer hold whose time is up takes its re-entries along.
+    return this.outermost.kept.isValid && this.kept.isValid;
   }
 
   /** Why it was lost, if it was. */
@@ -96,7 +140,7 @@ export abstract class RemoteHold implements AsyncDisposable {
 
   /** Throws `HoldLost` if the hold has ended: call it before a step that cannot be undone. */
   check(): void {
-    this.kept.check();
+    if (!this.isValid) this.kept.check();
   }
 
   /** Releases it. Does not throw if the hold was lost, because that would hide the error of the work done under it. */
@@ -109,7 +153,7 @@ export abstract class RemoteHold implements AsyncDisposable {
     // The clock may say that it is lost before the timer does.
     const { isValid, lost } = this;
     this.kept.end();
-    this.of.forgotten(this);
+    this.of.forgotten(this, 'released-elsewhere');
     if (lost !== undefined) return { kind: 'already-lost', why: lost.why };
     if (this.isReentry) return { kind: 'still-held' };
     let isUnsure = false;
@@ -129,67 +173,76 @@ export abstract class RemoteHold implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
-
-  /** @internal */
-  protected granted(token: Token): void {
-    this.#token = token;
-  }
 }
 
 /** One grant of a lock. */
 export class RemoteLockHold extends RemoteHold {
   readonly #lock: RemoteLock;
-  #mode: LockMode;
 
   /** @internal */
   constructor(requests: Requests, lock: RemoteLock, given: Given) {
     super(requests, lock, given);
     this.#lock = lock;
-    this.#mode = given.grant.mode ?? 'exclusive';
   }
 
   /** Whether it is held alone (`exclusive`) or together with other readers (`shared`). */
   get mode(): LockMode {
-    return this.#mode;
+    return this.grant.mode ?? 'exclusive';
   }
 
   /** Turns a reader into the writer, ahead of waiting writers. The token changes. Throws `NotAcquired` if it does not get it. */
   async upgrade(options: WaitOptions = {}): Promise<this> {
-    this.isChanging = true;
+    const { outermost } = this;
+    outermost.changes += 1;
     try {
-      return this.#changed(await this.#lock.upgrade(this.claim, options), 'exclusive');
+      return this.#turned(await this.#lock.upgrade(this.claim, options), 'exclusive');
     } finally {
-      this.isChanging = false;
+      outermost.changes -= 1;
     }
   }
 
   /** Turns the writer into a reader, without a release in between: waiting readers join. */
   async downgrade(): Promise<this> {
-    return this.#changed(await this.#lock.downgrade(this.claim), 'shared');
+    // They may join even if no answer arrives.
+    this.grant = { ...this.grant, mode: 'shared', isDowngraded: true };
+    return this.#turned(await this.#lock.downgrade(this.claim), 'shared');
   }
 
-  #changed(outcome: Awaited<ReturnType<RemoteLock['downgrade']>>, mode: LockMode): this {
+  #turned(outcome: ModeOutcome, mode: LockMode): this {
     if (!('token' in outcome)) {
-      this.kept.lose(outcome.kind === 'lost' ? 'expired' : 'released-elsewhere');
+      this.outermost.lose(outcome.kind === 'lost' ? 'expired' : 'released-elsewhere');
       throw this.lost ?? new HoldLost(this.resource, { why: 'released-elsewhere' });
     }
-    this.granted(outcome.token);
-    this.#mode = mode;
+    this.changed({ ...this.grant, token: outcome.token, mode });
     return this;
+  }
+
+  /**
+   * @internal An upgrade has a larger token than any earlier grant. Under the same token, the answer to a reader may show less than
+   * the hold is, because another request may still give that back.
+   */
+  protected override newest(known: Known, { token, mode = 'exclusive' }: Grant): Known {
+    const { isDowngraded, ...grant } = known;
+    if (token > known.token) return { ...grant, token, mode };
+    return token === known.token && mode === 'exclusive' && isDowngraded !== true ? { ...grant, mode } : known;
   }
 }
 
 /** One grant of slots. */
 export class RemoteSemaphoreHold extends RemoteHold {
   /** How many slots it has. */
-  readonly weight: number;
-  /** The slot numbers, from 0, that no other hold has at the same time: for ports, databases, worktrees. */
-  readonly slots: readonly number[];
+  get weight(): number {
+    return this.grant.weight ?? 1;
+  }
 
-  /** @internal */
-  constructor(requests: Requests, of: RemoteResource, given: Given) {
-    super(requests, of, given);
-    this.weight = given.grant.weight ?? 1;
-    this.slots = given.grant.slots ?? [];
+  /** The slot numbers, from 0, that no other hold has at the same time: for ports, databases, worktrees. */
+  get slots(): readonly number[] {
+    return this.grant.slots ?? [];
+  }
+
+  /** @internal By answers, a weight only grows. */
+  protected override newest(known: Known, told: Grant): Known {
+    const { weight = 1, slots = [] } = told;
+    return weight > (known.weight ?? 1) ? { ...known, weight, slots } : known;
   }
 }

@@ -99,7 +99,7 @@ export class RemoteLock extends RemoteResource<DetachedLockHold> {
 
   /** @internal */
   protected detached(grant: Grant): DetachedLockHold {
-    return { ...grant, id: `token:${grant.token}`, mode: grant.mode ?? 'exclusive' };
+    return { ...grant, mode: grant.mode ?? 'exclusive' };
   }
 
   async #changed(

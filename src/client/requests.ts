@@ -60,7 +60,7 @@ export interface Ask {
 export interface Answered {
   readonly status: number;
   readonly body: unknown;
-  /** The request was sent more than once, so the answer may describe its own first attempt. */
+  /** The server has carried out the request more than once, perhaps: the answer may describe its own first attempt. */
   readonly isRepeat: boolean;
 }
 
@@ -103,7 +103,7 @@ export class Requests {
         unsure ??= tried.sentTo;
         ask.onUnsure?.();
       }
-      if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 };
+      if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 && !tried.isReplayed };
       const problem = 'body' in tried ? problemIn(tried) : undefined;
       const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
       const isTransient = problem === undefined || isPassing(problem, key !== undefined);
@@ -166,7 +166,7 @@ export class Requests {
     ask: Ask,
     key: string | undefined,
     unsure: Permitted | undefined,
-  ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown; sentTo?: Permitted }> {
+  ): Promise<Received | { error: unknown; sentTo?: Permitted }> {
     this.#refuseIfOver(ask);
     const bound = key === undefined ? undefined : unsure;
     let permitted: Permitted;
@@ -192,7 +192,8 @@ export class Requests {
         isBound: bound !== undefined,
       });
       const seconds = Number(response.headers.get('retry-after') ?? 0);
-      return { status: response.status, body: await bodyOf(response), retryMs: seconds * 1000 || 0 };
+      const isReplayed = response.headers.get('idempotent-replayed') === 'true';
+      return { status: response.status, body: await bodyOf(response), retryMs: seconds * 1000 || 0, isReplayed };
     } catch (error) {
       this.#refuseIfOver(ask);
       this.nextServer();
@@ -273,6 +274,14 @@ export class Requests {
     const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }
+}
+
+interface Received {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryMs: number;
+  /** The server has kept it from an earlier attempt. */
+  readonly isReplayed: boolean;
 }
 
 interface Permitted {

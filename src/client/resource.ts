@@ -1,14 +1,15 @@
 /** The methods that locks and semaphores share over HTTP: asking, waiting by ticket, and acting on a hold by its token. */
-import type { Settings, Token } from '../core/index.ts';
+import type { LossReason, Settings, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
-import type {
-  Breaking,
-  ClaimReleaseOutcome,
-  DetachedHold,
-  HoldClaim,
-  RenewOutcome,
-  RequestOptions,
+import {
+  type Breaking,
+  type ClaimReleaseOutcome,
+  type DetachedHold,
+  type HoldClaim,
+  isReentry,
+  type RenewOutcome,
+  type RequestOptions,
 } from '../runtime/holds/terms.ts';
 import type { Collected, CollectOptions, TicketAnswer, TicketClaim, Waiting } from '../runtime/holds/tickets.ts';
 import { type HeldBy, NotAcquired } from '../runtime/refusal.ts';
@@ -35,8 +36,10 @@ export interface Connected {
   readonly holder: string | undefined;
   /** How long a hold or a claim that this program renews lasts if the program dies. */
   readonly ttlMs: number;
-  /** The holds of this program, by their resource, holder and token. */
+  /** The holds of this program, by their ids, without those that were lost. */
   readonly holds: Map<string, RemoteHold>;
+  /** Its re-entries, into holds of this program or of others. */
+  readonly reentries: Set<RemoteHold>;
 }
 
 interface WaitingAnswer {
@@ -48,7 +51,6 @@ interface WaitingAnswer {
 
 /** How long one request waits; the next one goes on with the ticket. */
 const LONGEST_WAIT_MS = 30_000;
-const REENTRIES: readonly string[] = ['extended', 'already-held', 'increased'];
 
 /** A lock or a semaphore by its name, at a server. `Detached` is a hold of it that only `renew` keeps alive. */
 export abstract class RemoteResource<Detached extends DetachedHold = DetachedHold> {
@@ -174,20 +176,43 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
 
   /** The grant, or the ticket that keeps the place. */
   async #asked(body: object, holder: string): Promise<Given | WaitingAnswer> {
-    const { requests } = this.connected;
+    const { requests, holds } = this.connected;
     const since = instant(requests.clock);
     const path = `${this.#path}/acquire`;
-    const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
+    const { body: answer, isRepeat } = await this.#changing(holder, () =>
+      requests.send({ method: 'POST', path, body, isKeyed: true }),
+    );
     if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
-    const isKnown = this.connected.holds.has(this.#known({ holder, token: grant.token }));
-    // A repeat finds the hold that its first attempt got.
-    return { grant, since, isReentry: REENTRIES.includes(grant.outcome) && (isKnown || !isRepeat) };
+    // Also if nobody waits for this answer any more: after an upgrade, the old token is of no use.
+    for (const hold of this.#holdsOf(holder)) if (hold.id === grant.id) hold.changed(grant);
+    // A repeat may find the hold that its first attempt got, which has all that this request wants.
+    const mayBeOwn = isRepeat && (grant.outcome === 'extended' || grant.outcome === 'already-held');
+    return { grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) };
+  }
+
+  #holdsOf(holder: string): readonly RemoteHold[] {
+    const { holds, reentries } = this.connected;
+    return [...holds.values(), ...reentries].filter(
+      (hold) => hold.resource === this.resource && hold.holder === holder,
+    );
+  }
+
+  /** Sends what may upgrade the hold of this holder: until the answer arrives, the known token may be old. */
+  async #changing<T>(holder: string, act: () => Promise<T>): Promise<T> {
+    const own = this.#holdsOf(holder);
+    for (const hold of own) hold.changes += 1;
+    try {
+      return await act();
+    } finally {
+      for (const hold of own) hold.changes -= 1;
+    }
   }
 
   /** @internal Waits in the queue, over as many requests as it takes. */
   protected async waited(options: RemoteOptions, mayWait: boolean, more: object = {}): Promise<Given> {
-    const { waitMs, signal, onWaiting, holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = options;
+    const { waitMs, signal: _signal, onWaiting: _onWaiting, ...asked } = options;
+    const { holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = asked;
     const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
     const body = {
       holder,
@@ -197,6 +222,11 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
       ...more,
       ...(queues ? { waitMs: 0 } : { wait: false }),
     };
+    return this.#changing(holder, () => this.#untilGranted(body, holder, options));
+  }
+
+  async #untilGranted(body: object, holder: string, options: RemoteOptions): Promise<Given> {
+    const { signal, onWaiting } = options;
     const begun = instant(this.connected.requests.clock);
     for (let hasTold = false; ;) {
       const answer = await unlessAborted(this.#asked(body, holder), signal, (late) =>
@@ -259,7 +289,10 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     await this.post('withdraw', { holder, ticket }, { retryMs: 0 }).catch(() => undefined);
   }
 
-  /** Releases a hold that its caller gave up waiting for; nobody else knows of it. */
+  /**
+   * Releases a hold that its caller gave up waiting for; nobody else knows of it. What it made of a hold that its holder had
+   * stays: other re-entries may rely on it by now.
+   */
   async #givenBack(late: Given | WaitingAnswer, holder: string): Promise<void> {
     if (!('grant' in late)) return this.#withdrawn(holder, late.ticket);
     if (!late.isReentry) await this.release({ holder, token: late.grant.token });
@@ -285,18 +318,23 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
 
   /** @internal */
   keep<H extends RemoteHold>(hold: H): H {
-    if (!hold.isReentry) this.connected.holds.set(this.#known(hold), hold);
+    const { holds, reentries } = this.connected;
+    if (hold.isReentry) reentries.add(hold);
+    else holds.set(hold.id, hold);
+    const outer = holds.get(hold.id);
+    if (outer === undefined) return hold;
+    // The answer to a re-entry may arrive before that to the outer request.
+    for (const inner of reentries) if (inner.id === hold.id) inner.restOn(outer);
     return hold;
   }
 
-  /** @internal */
-  forgotten(hold: RemoteHold): void {
-    const key = this.#known(hold);
-    if (this.connected.holds.get(key) === hold) this.connected.holds.delete(key);
-  }
-
-  #known({ holder, token }: HoldClaim): string {
-    return JSON.stringify([this.resource, holder, token]);
+  /** @internal The hold is over, and its re-entries with it. */
+  forgotten(hold: RemoteHold, why: LossReason): void {
+    const { holds, reentries } = this.connected;
+    reentries.delete(hold);
+    if (holds.get(hold.id) !== hold) return;
+    holds.delete(hold.id);
+    for (const inner of [...reentries]) if (inner.id === hold.id) inner.lose(why);
   }
 }
 

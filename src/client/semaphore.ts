@@ -127,7 +127,7 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
 
   /** @internal */
   protected detached(grant: Grant): DetachedSemaphoreHold {
-    return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
+    return { ...grant, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
   }
 }
 

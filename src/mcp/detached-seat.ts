@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Collected } from '../runtime/holds/tickets.ts';
-import type { ClaimReleaseOutcome, DetachedHold, HoldClaim } from '../runtime/holds/terms.ts';
+import { type ClaimReleaseOutcome, type DetachedHold, type HoldClaim, isReentry } from '../runtime/holds/terms.ts';
 import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given } from '../server/routes/holds.ts';
@@ -144,8 +144,8 @@ export class DetachedSeat implements Seat {
   /** Extends an earlier hold to the time that a holder may be silent; a new grant has that lease already. */
   async #told(of: Named, answer: Collected<AnyHold>): Promise<Asked> {
     if (answer.kind !== 'acquired') return answer;
-    const { resource, holder, token, outcome, maxHoldMs, mode, slots } = answer.hold;
-    const isHeldBefore = outcome === 'extended' || outcome === 'already-held' || outcome === 'increased';
+    const { resource, holder, token, maxHoldMs, mode, slots } = answer.hold;
+    const isHeldBefore = isReentry(answer.hold);
     let { ttlMs }: { ttlMs?: number | undefined } = answer.hold;
     if (isHeldBefore) {
       const longer = await resourceOf(this.#box, of).extend({ holder, token }, this.#limits.ttlMs);

@@ -95,8 +95,11 @@ const heldBy = z.looseObject({
 });
 
 export const grant = {
-  outcome: z.enum(['acquired', 'reclaimed', 'extended', 'already-held', 'increased']),
+  outcome: z.enum(['acquired', 'reclaimed', 'extended', 'upgraded', 'already-held', 'increased']),
   resource: z.string(),
+  id: z
+    .string()
+    .describe('Of the hold, unique for all time. It stays the same when the holder asks again or upgrades.'),
   holder: z.string(),
   token: z.int().describe('Pass it to what the lock protects, which can then refuse a smaller one.'),
   ttlMs: z.number(),

@@ -11,7 +11,7 @@
 import { systemClock } from '../../clock.ts';
 import { TICKET_MS } from '../../core/index.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
-import type { DetachedHold, DetachedOptions } from '../../runtime/holds/terms.ts';
+import { type DetachedHold, type DetachedOptions, isReentry } from '../../runtime/holds/terms.ts';
 import type { TicketAnswer } from '../../runtime/holds/tickets.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
@@ -22,8 +22,6 @@ import type { AcquireOptions } from './acquire.ts';
 
 /** What was granted already is renewed this often while the run waits for the rest. */
 const RENEW_MS = TICKET_MS / 4;
-/** The holder had it before this run: the run re-enters that hold, and does not release it. */
-const HAD_BEFORE: readonly DetachedHold['outcome'][] = ['extended', 'already-held', 'increased'];
 
 export interface TicketOptions extends AcquireOptions {
   /** The ids of the requests of an earlier run; none for a new ticket. */
@@ -129,7 +127,8 @@ async function attached(
   held: DetachedHold,
   asked: Pick<AcquireOptions, 'holder' | 'within'>,
 ): Promise<Hold> {
-  if (!HAD_BEFORE.includes(held.outcome)) return attachIn(box, want, held);
+  if (!isReentry(held)) return attachIn(box, want, held);
+  // The run re-enters the hold that its holder had before, and does not release it.
   const [hold] = (await box.acquireAll([want], { ...asked, waitMs: 0 })).holds;
   if (hold === undefined) throw new NotAcquired(held.resource, { kind: 'lost' });
   return hold;
@@ -137,7 +136,7 @@ async function attached(
 
 async function giveBack(box: Signalbox, got: readonly Got[], holds: readonly Hold[]): Promise<void> {
   await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
-  const own = got.slice(holds.length).filter(({ held }) => !HAD_BEFORE.includes(held.outcome));
+  const own = got.slice(holds.length).filter(({ held }) => !isReentry(held));
   await Promise.all(
     own.map(({ want, held }) =>
       ticketed(box, want)

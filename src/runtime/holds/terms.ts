@@ -68,8 +68,8 @@ export interface DetachedHold extends HoldClaim {
   readonly resource: string;
   /** The id of the hold, unique for all time. */
   readonly id: string;
-  /** Whether it is a new hold, or one that the holder had already: the same, or with more slots. */
-  readonly outcome: 'acquired' | 'reclaimed' | 'extended' | 'already-held' | 'increased';
+  /** Whether it is a new hold, or one that the holder had already: the same, or now exclusive, or with more slots. */
+  readonly outcome: 'acquired' | 'reclaimed' | 'extended' | 'upgraded' | 'already-held' | 'increased';
   /** The hold is stale after this time without a renewal. */
   readonly ttlMs: number;
   /** Renew it within this time, and again within this time after each renewal. */
@@ -78,6 +78,11 @@ export interface DetachedHold extends HoldClaim {
   readonly maxHoldMs?: number;
   /** The process with which the hold ends; absent if there is none, or if this store cannot see it end. */
   readonly endsWithPid?: number;
+}
+
+/** Whether the holder had the hold before it asked: then whoever took it releases it. */
+export function isReentry({ outcome }: Pick<DetachedHold, 'outcome'>): boolean {
+  return outcome !== 'acquired' && outcome !== 'reclaimed';
 }
 
 /** What `renew` and `extend` answer. */

@@ -111,8 +111,7 @@ export async function acquire<H extends DetachedHold>(
     const { kind: outcome, position, holders, ticket: place } = answer;
     return ok({ outcome, resource, holder: who, ticket: place, position: position ?? null, holders }, 202);
   }
-  const { id: _id, ...hold } = answer.hold;
-  return ok(hold);
+  return ok(answer.hold);
 }
 
 /**

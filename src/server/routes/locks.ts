@@ -61,7 +61,8 @@ export const locks: readonly Operation[] = [
     description:
       'Waits in the queue for at most `waitMs`, then answers 202 with a ticket. The same request with the ticket goes on ' +
       'waiting in the same place, at any server of the store. A request whose ticket is not sent again within 60 s, or the time of the ' +
-      'hold, leaves the queue. With `wait: false` the server refuses at once if the lock is held. A holder that asks again gets the same token.',
+      'hold, leaves the queue. With `wait: false` the server refuses at once if the lock is held. A holder that asks again gets the same ' +
+      'hold with the same token, or with a new one if it could only read until now (`upgraded`).',
     body: z.strictObject({ holder, mode: mode.optional(), ...asking }),
     answers: {
       200: { description: 'Acquired.', schema: z.object({ ...grant, mode }) },
