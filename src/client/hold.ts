@@ -26,6 +26,8 @@ interface Known extends Grant {
 export interface Given {
   readonly grant: Grant;
   readonly since: Instant;
+  /** The moment before it was renewed, if it was renewed before it was handed out. */
+  readonly renewed?: Instant;
   /** Whether its holder already had the resource: an inner hold ends with the outer one. */
   readonly isReentry: boolean;
 }
@@ -50,7 +52,7 @@ export abstract class RemoteHold implements AsyncDisposable {
   #released: Promise<ReleaseOutcome> | undefined;
 
   /** @internal */
-  constructor(requests: Requests, of: RemoteResource, { grant, since, isReentry }: Given) {
+  constructor(requests: Requests, of: RemoteResource, { grant, since, renewed = since, isReentry }: Given) {
     this.resource = of.resource;
     this.holder = grant.holder;
     this.isReentry = isReentry;
@@ -58,7 +60,7 @@ export abstract class RemoteHold implements AsyncDisposable {
     this.#grant = grant;
     const { ttlMs, maxHoldMs } = grant;
     this.kept = new Kept(requests, {
-      ...{ resource: of.resource, ttlMs, maxHoldMs, since },
+      ...{ resource: of.resource, ttlMs, maxHoldMs, since, renewed },
       renew: async (retryMs) => {
         const { claim } = this;
         const outcome = await of.renewWithin(claim, retryMs);

@@ -20,6 +20,8 @@ export interface KeptTerms {
   readonly maxHoldMs?: number | undefined;
   /** The moment before the request that got it was sent. */
   readonly since: Instant;
+  /** The moment before it was renewed last, if it was. */
+  readonly renewed?: Instant | undefined;
   /** Asks the server to renew; throws if it cannot be reached within `retryMs`. */
   readonly renew: (retryMs: number) => Promise<Renewal>;
 }
@@ -42,7 +44,7 @@ export class Kept {
   constructor(requests: Requests, terms: KeptTerms) {
     this.#clock = requests.clock;
     this.#terms = terms;
-    this.#renewed = terms.since;
+    this.#renewed = terms.renewed ?? terms.since;
     this.#ttlMs = terms.ttlMs;
     this.#all = requests.kept;
     this.#all.add(this);

@@ -22,7 +22,7 @@ import { type Instant, instant } from './clock.ts';
 import { streamed } from './events.ts';
 import { Kept, type Renewal } from './kept.ts';
 import { refusedWith } from './problem.ts';
-import { type Requests, segment } from './requests.ts';
+import { type Ask, renewal, type Requests, segment } from './requests.ts';
 import type { Connected } from './resource.ts';
 
 /** How to join over HTTP. */
@@ -217,14 +217,14 @@ export class RemoteMembership implements AsyncDisposable {
 
   async #renewed(retryMs: number): Promise<Renewal> {
     try {
-      return await this.#post<{ ttlMs: number }>('renew', {}, { retryMs });
+      return await this.#post<{ ttlMs: number }>('renew', {}, renewal(retryMs));
     } catch (error) {
       refusedWith(error, 'gone');
       return { why: 'expired' };
     }
   }
 
-  #post<T>(what: string, more: object, how: { readonly isKeyed?: true; readonly retryMs?: number }): Promise<T> {
+  #post<T>(what: string, more: object, how: Pick<Ask, 'isKeyed' | 'retryMs' | 'answerMs'>): Promise<T> {
     const path = `/v1/members/${segment(this.id)}/${what}`;
     const body = { incarnation: this.incarnation, ...more };
     return this.#requests.ask<T>({ method: 'POST', path, body, ...how });

@@ -53,6 +53,8 @@ export interface Ask {
   readonly signal?: AbortSignal | undefined;
   /** How long to repeat it, if it differs from the usual time. */
   readonly retryMs?: number;
+  /** How long each attempt may take, besides `waitMs`, if it differs from the usual time. */
+  readonly answerMs?: number;
   /** Called when an attempt gets no answer although the server may have carried it out. */
   readonly onUnsure?: () => void;
 }
@@ -67,6 +69,15 @@ export interface Answered {
 const RETRY_MS = 30_000;
 /** How long an answer may take on top of the time that the server was asked to wait. */
 const ANSWER_MS = 20_000;
+
+/** A server that is silent must leave time to ask the others, before what is renewed ends. */
+const RENEWAL_PART = 1 / 3;
+const SHORTEST_RENEWAL_MS = 1_000;
+
+/** How to ask for a renewal that is of use only within `leftMs`. */
+export function renewal(leftMs: number): Pick<Ask, 'retryMs' | 'answerMs'> {
+  return { retryMs: leftMs, answerMs: Math.min(ANSWER_MS, Math.max(SHORTEST_RENEWAL_MS, leftMs * RENEWAL_PART)) };
+}
 
 export class Requests {
   readonly clock: Clock;
@@ -178,7 +189,9 @@ export class Requests {
       throw error;
     }
     const late = new AbortController();
-    const timer = this.clock.timer((ask.waitMs ?? 0) + ANSWER_MS, () => late.abort(new Error('no answer in time')));
+    const timer = this.clock.timer((ask.waitMs ?? 0) + (ask.answerMs ?? ANSWER_MS), () =>
+      late.abort(new Error('no answer in time')),
+    );
     const signals = [late.signal, this.closed.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
     try {
       const response = await this.#authorized(permitted, ask, {

@@ -17,7 +17,7 @@ import { instant, sinceMs } from './clock.ts';
 import type { Given, Grant, RemoteHold } from './hold.ts';
 import { abortedOr, unlessAborted } from './abandoned.ts';
 import { refusedWith } from './problem.ts';
-import { type Ask, newKey, type Requests, segment } from './requests.ts';
+import { type Ask, newKey, renewal, type Requests, segment } from './requests.ts';
 
 /** How to ask for a lock or for slots over HTTP. */
 export interface RemoteOptions extends RequestOptions, WaitOptions {
@@ -49,8 +49,11 @@ interface WaitingAnswer {
   readonly holders: readonly HeldBy[];
 }
 
-/** How long one request waits; the next one goes on with the ticket. */
+/** How long one request waits; the next one goes on with the ticket. A hold is young when it arrives: see `#fresh`. */
 const LONGEST_WAIT_MS = 30_000;
+const WAIT_PART = 1 / 3;
+/** After this part of its time, a grant is renewed before its caller gets it. */
+const OLD_PART = 1 / 2;
 
 /** A lock or a semaphore by its name, at a server. `Detached` is a hold of it that only `renew` keeps alive. */
 export abstract class RemoteResource<Detached extends DetachedHold = DetachedHold> {
@@ -188,7 +191,21 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     for (const hold of this.#holdsOf(holder)) if (hold.id === grant.id) hold.changed(grant);
     // A repeat may find the hold that its first attempt got, which has all that this request wants.
     const mayBeOwn = isRepeat && (grant.outcome === 'extended' || grant.outcome === 'already-held');
-    return { grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) };
+    return this.#fresh({ grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) });
+  }
+
+  /**
+   * The time of a grant counts from before its request was sent, which may have waited at the server, or been repeated until
+   * one could be reached: an old grant would be lost as soon as its caller has it.
+   */
+  async #fresh(given: Given): Promise<Given> {
+    const { clock } = this.connected.requests;
+    const { holder, token, ttlMs } = given.grant;
+    if (sinceMs(clock, given.since) < ttlMs * OLD_PART) return given;
+    const renewed = instant(clock);
+    const outcome = await this.#renewed({ holder, token });
+    if (!('ttlMs' in outcome)) throw new NotAcquired(this.resource, { kind: 'lost' });
+    return { ...given, renewed, grant: { ...given.grant, ttlMs: outcome.ttlMs } };
   }
 
   #holdsOf(holder: string): readonly RemoteHold[] {
@@ -247,7 +264,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     first: WaitingAnswer,
     holder: string,
     begun: ReturnType<typeof instant>,
-    { waitMs = Number.POSITIVE_INFINITY, signal }: RemoteOptions,
+    { waitMs = Number.POSITIVE_INFINITY, ttlMs = this.connected.ttlMs, signal }: RemoteOptions,
   ): Promise<Given | undefined> {
     const { clock } = this.connected.requests;
     const { ticket } = first;
@@ -256,7 +273,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
       for (;;) {
         const leftMs = waitMs - sinceMs(clock, begun);
         if (leftMs <= 0) throw new NotAcquired(this.resource, { kind: 'timed-out', waitedMs: waitMs, holders });
-        const answer = await this.#goneOn({ holder, ticket }, leftMs, signal);
+        const answer = await this.#goneOn({ holder, ticket }, Math.min(leftMs, ttlMs * WAIT_PART), signal);
         if (answer === undefined || 'grant' in answer) return answer;
         ({ holders } = answer);
       }
@@ -278,7 +295,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY };
     try {
       const answer = await this.post<Grant | WaitingAnswer>('acquire', { ...claim, waitMs }, more);
-      return answer.outcome === 'waiting' ? answer : { grant: answer, since, isReentry: false };
+      return answer.outcome === 'waiting' ? answer : await this.#fresh({ grant: answer, since, isReentry: false });
     } catch (error) {
       refusedWith(error, 'gone');
       return undefined;
@@ -300,16 +317,19 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
 
   /** @internal */
   async renewWithin(claim: HoldClaim, retryMs: number): Promise<RenewOutcome> {
-    return this.#renewed(claim, retryMs);
+    return this.#renewed(claim, renewal(retryMs));
   }
 
-  async #renewed(body: HoldClaim & { readonly ttlMs?: number }, retryMs?: number): Promise<RenewOutcome> {
+  async #renewed(
+    body: HoldClaim & { readonly ttlMs?: number },
+    how: Pick<Ask, 'retryMs' | 'answerMs'> = {},
+  ): Promise<RenewOutcome> {
     try {
       const { outcome, ttlMs, renewWithinMs } = await this.post<{
         outcome: 'refreshed' | 'attached';
         ttlMs: number;
         renewWithinMs?: number;
-      }>('renew', body, retryMs === undefined ? {} : { retryMs });
+      }>('renew', body, how);
       return { kind: outcome, ttlMs, renewWithinMs: renewWithinMs ?? ttlMs };
     } catch (error) {
       return { kind: refusedWith(error, 'gone', 'not-owner').code === 'gone' ? 'lost' : 'not-owner' };

@@ -146,6 +146,43 @@ describe('a wait of a client', () => {
     await (await inTime(third)).release();
   });
 
+  it.each([
+    ['is short', 15_000, 20_000],
+    ['is that of a hold that renews itself', undefined, 29_000],
+  ])('ends with a hold that lasts, also if its time %s and it waited long', async (_, ttlMs, waitedMs) => {
+    const held = await server.box.lock('main').acquire({ holder: 'first' });
+    let told = 0;
+    const waiting = box.lock('main').acquire({ ...(ttlMs && { ttlMs }), onWaiting: () => void (told += 1) });
+    await expect.poll(() => told).toBe(1);
+    await clock.advance(waitedMs);
+    await held.release();
+    const hold = await inTime(waiting);
+    expect(hold.isValid).toBe(true);
+    await clock.advance(60_000);
+    expect(hold.isValid).toBe(true);
+    expect(await hold.release()).toEqual({ kind: 'released' });
+  });
+
+  it('ends with a hold that lasts, although its grant was old when a server could be reached again', async () => {
+    const held = await server.box.lock('main').acquire({ holder: 'first' });
+    let told = 0;
+    const waiting = box.lock('main').acquire({ ttlMs: 30_000, onWaiting: () => void (told += 1) });
+    await expect.poll(() => told).toBe(1);
+    await clock.advance(9_000);
+    const { cut } = wire;
+    wire.cut = new AbortController();
+    wire.isCut = true;
+    cut.abort(new TypeError('terminated'));
+    await clock.advance(24_000);
+    await held.release();
+    wire.isCut = false;
+    const hold = await inTime(waiting);
+    expect(hold.isValid).toBe(true);
+    await clock.advance(5_000);
+    expect(hold.isValid).toBe(true);
+    expect(await hold.release()).toEqual({ kind: 'released' });
+  });
+
   it('with a ticket that is given up answers the ticket, as the library does, and can go on', async () => {
     const first = await server.box.lock('main').acquire({ holder: 'first' });
     const asked = await box.lock('main').askDetached({ holder: 'second' });
@@ -393,6 +430,26 @@ describe('what a client reads', () => {
     expect(() => connect(URL_OF_TESTS, { token: '' })).toThrow(/token is missing/);
     for (const name of ['.', '..']) expect(() => box.lock(name)).toThrow(/cannot be part of a URL/);
   });
+
+  it.each([undefined, 15_000])(
+    'is renewed at another server when the first is silent: a hold of %s ms',
+    async (ttlMs) => {
+      const [silent, other] = ['http://127.0.0.1:1', 'http://127.0.0.1:2'];
+      let isSilent = false;
+      const through: typeof fetch = (input, init) => {
+        if (!isSilent || !String(input).startsWith(silent))
+          return server.server.fetch(new Request(String(input), init));
+        return new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))));
+      };
+      const both = connect([silent, other], { token: LOCAL, fetch: through, clock });
+      const hold = await both.lock('main').acquire(ttlMs === undefined ? {} : { ttlMs });
+      isSilent = true;
+      await clock.advance(60_000);
+      expect(hold.isValid).toBe(true);
+      await hold.release();
+      await both.close();
+    },
+  );
 
   it('comes from another server of the store when the first is gone', async () => {
     wire.isCut = true;
