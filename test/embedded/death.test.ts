@@ -171,6 +171,16 @@ describe('a lease that ends with a process', () => {
     expect(await keys()).toEqual([]);
   });
 
+  it('on another clock is over in its time although this process never rests', async () => {
+    const other = await leaseOf([]);
+    sql(`UPDATE clock SET boot = 'of another container'`);
+    for (let i = 0; i < 320; i++) {
+      await clock.advance(200);
+      await write();
+    }
+    expect(await keys()).not.toContain(`of/${other}`);
+  });
+
   it('on another clock is not over as long as it is renewed', async () => {
     const other = await leaseOf([]);
     sql(`UPDATE clock SET boot = 'of another container'`);

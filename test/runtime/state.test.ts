@@ -258,6 +258,28 @@ describe('the state of a store', () => {
     expect(told).toEqual(['lock:acquired worker:1 true']);
   });
 
+  it('whose load was written without an answer is there, with its holds, and can be loaded again', async () => {
+    const source = await newBox();
+    await source.lock('main').acquireDetached({ holder: 'worker:1' });
+    await source.saveState(dir);
+    const store = openMemory();
+    const transaction = store.transaction.bind(store);
+    let isLost = true;
+    Object.assign(store, { transactionNow: undefined });
+    store.transaction = async (asked, signal) => {
+      const result = await transaction(asked, signal);
+      if (!isLost || !asked.success.some((one) => one.do === 'put' && one.key === 'r/lock/main')) return result;
+      isLost = false;
+      throw new Failure('outcome-unknown', 'no answer came');
+    };
+    const box = await open(store);
+    boxes.push(box);
+    expect(await errorOf(box.loadState(dir))).toMatchObject({ code: 'outcome-unknown' });
+    const { locks } = await box.survey({ resource: { kind: 'lock', name: 'main' } });
+    expect(locks[0]?.holds).toMatchObject([{ holder: 'worker:1', isStale: false }]);
+    expect(await box.loadState(dir)).toMatchObject({ kind: 'loaded', holds: 1 });
+  });
+
   it('of which an interrupted load has written some can be loaded again, and the failure says how much was loaded', async () => {
     const source = await newBox();
     await source.lock('main').acquire({ holder: 'worker:1' });

@@ -27,3 +27,10 @@ it('knows that a chain was dropped', () => {
   ends.saw(PATH, NO_CHAIN, 50);
   expect(ends.newest(PATH, second)).toBe(NO_CHAIN);
 });
+
+it('drops an end that a write has disproved, although that was seen at a later revision: the store was restored', () => {
+  const ends = new ChainEnds();
+  ends.saw(PATH, second, 10_000);
+  ends.saw(PATH, first, 501, second);
+  expect(ends.newest(PATH)).toBe(first);
+});

@@ -84,6 +84,27 @@ describe('a process without a session', () => {
   });
 });
 
+describe('the end of a chain that another program has overwritten', () => {
+  it.each(['no JSON', '{}', 'null'])('with %s makes a write fail, and no entry is overwritten', async (text) => {
+    const store = openMemory();
+    const [first, second] = [await opening(store, { witness: true }), await opening(store)];
+    await first.tasks.publish('7', {});
+    const key = 'witness.head/task/7';
+    await store.transaction(always([{ do: 'put', key, value: Value.text(text) }]));
+    const before = (await readRange(store, { key: 'witness/task/7/000000000001' })).pairs;
+    for (const box of [first, second])
+      await expect(box.tasks.forget('7')).rejects.toMatchObject({
+        code: 'corrupt',
+        message: expect.stringContaining(key) as string,
+      });
+    expect((await readRange(store, { key: 'witness/task/7/000000000001' })).pairs).toEqual(before);
+    // Maintenance goes on with the rest.
+    await first.lock('main').configure({ onStale: 'alert' });
+    await first.maintain();
+    expect(await outcomes(first, 'lock/main')).toEqual(['configured']);
+  });
+});
+
 it('a store whose witness is off says so, instead of calling a record good that nobody keeps', async () => {
   const box = await opening('memory:');
   const { witness } = box;

@@ -115,6 +115,27 @@ describe('maintenance', () => {
     expect((await other.witness.checkpoints()).every(({ signature }) => signature !== undefined)).toBe(true);
   });
 
+  it('does not stop the rounds for the store while an archive hangs', async () => {
+    const clock = new TestClock();
+    const store = openMemory({ clock });
+    let archives = 0;
+    const archive = (): Promise<void> => {
+      archives += 1;
+      return new Promise(() => undefined);
+    };
+    const box = await opening(store, { clock, maintains: true, maintenanceMs: 1000, keepsRecord: { archive } });
+    await box.witness.configure({ mostEntries: 3 });
+    await use(box, 'main', 2);
+    await clock.advance(10_000);
+    expect(archives).toBe(1);
+    const events: string[] = [];
+    await box.on('lock:stale', ({ resource }) => void events.push(resource));
+    await box.lock('left').acquireDetached({ holder: 'gone', ttlMs: 2000 });
+    await box.lock('left').configure({ onStale: 'alert' });
+    await clock.advance(30_000);
+    expect(events).toEqual(['lock/left']);
+  });
+
   it('estimates the bytes from entries of all chains, however small those of the first ones are', async () => {
     const store = openMemory();
     const box = await opening(store);

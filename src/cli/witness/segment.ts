@@ -1,5 +1,7 @@
 /** Writes exports of the record to files, packed with gzip if the name ends in `.gz`. */
 import { createWriteStream, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
@@ -26,7 +28,16 @@ export function exportOf(box: Signalbox, only?: readonly string[]): AsyncIterabl
   return box.witness.export({ by: `signalbox ${VERSION}`, ...(only !== undefined && { only }) });
 }
 
-/** Leaves no part of a file behind if it fails. */
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Leaves no part of a file behind if it fails, and answers when the file is on the disk. */
 export async function writeLines(lines: AsyncIterable<string>, file: string): Promise<number> {
   let count = 0;
   const text = async function* (): AsyncGenerator<string, void> {
@@ -41,6 +52,10 @@ export async function writeLines(lines: AsyncIterable<string>, file: string): Pr
   try {
     if (file.endsWith('.gz')) await pipeline(Readable.from(text()), createGzip(), target);
     else await pipeline(Readable.from(text()), target);
+    // Maintenance may delete from the store what is in the file.
+    await sync(file);
+    // Not every file system can do that.
+    await sync(dirname(file)).catch(() => undefined);
   } catch (error) {
     if (isOurs) rmSync(file, { force: true });
     const { code, message } = error as NodeJS.ErrnoException;

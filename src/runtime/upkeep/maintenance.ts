@@ -36,6 +36,8 @@ export class Maintenance {
   /** The maintainer has it once it has gone through all records. */
   #index: RecordIndex | undefined;
   #running: Promise<unknown> | undefined;
+  /** The maintenance of the record, which may take longer than a round. */
+  #keeping: Promise<void> | undefined;
 
   constructor(
     runtime: Runtime,
@@ -82,17 +84,21 @@ export class Maintenance {
       // The history of the store does not go back to the last round.
       if (!Failure.is(error, 'compacted')) throw error;
     }
-    if (this.#index === undefined) await this.sweep();
+    if (this.#index === undefined) await this.#sweepAll(false);
   }
 
   /**
    * Goes through all records. Harmless if several processes do it at once: each step is checked like any other. A new
    * maintainer begins with it, and from then on looks at what changed.
    */
-  async sweep(): Promise<Swept> {
+  sweep(): Promise<Swept> {
+    return this.#sweepAll(true);
+  }
+
+  async #sweepAll(waitsForKeeper: boolean): Promise<Swept> {
     const sweep = new Sweep(this.#runtime, this.#settings.reclaim);
     this.#index = await sweep.all();
-    return this.#finish(sweep.swept);
+    return this.#finish(sweep.swept, waitsForKeeper);
   }
 
   async #sweepChanges(index: RecordIndex): Promise<void> {
@@ -100,17 +106,21 @@ export class Maintenance {
     const revision = await sweep.changes(index);
     this.#index = index;
     await sweep.forgetLongFree(index, revision);
-    await this.#finish(sweep.swept);
+    await this.#finish(sweep.swept, false);
   }
 
-  async #finish(swept: Sweep['swept']): Promise<Swept> {
+  /**
+   * `waitsForKeeper`: not in the rounds. What keeps a copy of the record may hang, such as a disk of the network, and the rounds
+   * of this process are those of the whole store.
+   */
+  async #finish(swept: Sweep['swept'], waitsForKeeper: boolean): Promise<Swept> {
     const { store, stopped } = this.#runtime;
     // A store without tasks costs one read, not a watch.
     const hasTasks = (await readRange(store, { ...ALL_TASKS, limit: 1 }, stopped)).pairs.length > 0;
     const steps: readonly (() => Promise<unknown>)[] = [
       async () => hasTasks && (swept.requeued = await this.#tasks.repairs.all()),
       async () => hasTasks && (swept.forgottenTasks = await this.#tasks.retention.sweep()),
-      async () => this.#runtime.witness.isOn && (await this.#witnessed(hasTasks)),
+      async () => this.#runtime.witness.isOn && (await this.#witnessed(hasTasks, waitsForKeeper)),
       async () => this.#deadlocks.look(),
       async () => store.historyIsShared !== true && (await this.#forgetHistory()),
     ];
@@ -128,13 +138,25 @@ export class Maintenance {
   }
 
   /** Enters in the witness what no write entered, and trims the record. Loaded only where it is needed. */
-  async #witnessed(hasTasks: boolean): Promise<void> {
-    const [{ enterObserved }, { maintainRecord }] = await Promise.all([
-      import('../witness/observed.ts'),
-      import('../witness/upkeep.ts'),
-    ]);
-    await enterObserved(this.#runtime, hasTasks ? this.#tasks.cache.values() : []);
-    await maintainRecord(this.#runtime, this.#settings.keepsRecord);
+  async #witnessed(hasTasks: boolean, waitsForKeeper: boolean): Promise<void> {
+    const { enterObserved } = await import('../witness/observed.ts');
+    try {
+      await enterObserved(this.#runtime, hasTasks ? this.#tasks.cache.values() : []);
+    } finally {
+      const kept = this.#maintainRecord();
+      if (waitsForKeeper || this.#settings.keepsRecord === undefined) await kept;
+      else kept.catch(() => undefined);
+    }
+  }
+
+  /** One at a time. */
+  #maintainRecord(): Promise<void> {
+    const begin = async (): Promise<void> => {
+      const { maintainRecord } = await import('../witness/upkeep.ts');
+      await maintainRecord(this.#runtime, this.#settings.keepsRecord);
+    };
+    this.#keeping ??= begin().finally(() => (this.#keeping = undefined));
+    return this.#keeping;
   }
 
   /** A process that can sign, anchor or archive does it itself, whether it is the maintainer or not. */
@@ -143,8 +165,7 @@ export class Maintenance {
     if (keepsRecord === undefined) return;
     await this.#runtime.witness.known();
     if (!this.#runtime.witness.isOn) return;
-    const { maintainRecord } = await import('../witness/upkeep.ts');
-    await maintainRecord(this.#runtime, keepsRecord);
+    await this.#maintainRecord();
   }
 
   async #forgetHistory(): Promise<void> {

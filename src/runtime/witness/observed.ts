@@ -10,7 +10,7 @@ import { isObject } from '../stored.ts';
 import { taskKeys, taskResource } from '../tasks/keys.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { sendWitnessed } from '../write/write-once.ts';
-import { chainEnd } from '../write/witness.ts';
+import { chainEnd, headIn } from '../write/witness.ts';
 import { pairsIn } from './chains.ts';
 
 /** `tasks` are all tasks that this process knows. Returns the number of entries that it made. */
@@ -34,8 +34,9 @@ async function enterGone(
 ): Promise<number> {
   let entered = 0;
   for await (const pair of pairsIn(runtime, prefixed(`${HEADS}${kind}/`))) {
-    const document = pair.value.json;
-    if (!isObject(document) || document['isLeased'] !== true) continue;
+    // What another program wrote there, verification names.
+    const document = headOf(pair);
+    if (document?.['isLeased'] !== true) continue;
     const resource = resourceOfChain(pair.key, HEADS);
     const gone = sign(resource.slice(kind.length + 1));
     if (gone === undefined) continue;
@@ -48,6 +49,14 @@ async function enterGone(
     entered += await observe(runtime, isGone, { resource, ...gone.deed, ...OBSERVED });
   }
   return entered;
+}
+
+function headOf(pair: KeyValue): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return headIn(pair, true) as Readonly<Record<string, unknown>> | undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const OBSERVED = { command: 'observed', component: 'maintenance' } as const;

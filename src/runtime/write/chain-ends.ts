@@ -36,10 +36,13 @@ export class ChainEnds {
     return seen === undefined || (told.keyMod ?? 0) > seen.at ? told : seen.end;
   }
 
-  /** Takes up an end, unless a newer one is known: two writes of one process may be answered in either order. */
-  saw(path: string, end: ChainEnd, at: Revision): void {
+  /**
+   * Takes up an end, unless a newer one is known: two writes of one process may be answered in either order. `disproved`: the
+   * end that this one shows to be wrong. It is not kept, whatever its revision: a store that was restored counts from an older one.
+   */
+  saw(path: string, end: ChainEnd, at: Revision, disproved?: ChainEnd): void {
     const before = this.#seen.get(path);
-    if (before !== undefined && before.at > at) return;
+    if (before !== undefined && before.at > at && before.end !== disproved) return;
     this.#seen.delete(path);
     this.#seen.set(path, { end, at });
     if (this.#seen.size > REMEMBERED) this.#seen.delete(this.#seen.keys().next().value as string);

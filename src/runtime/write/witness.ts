@@ -223,7 +223,9 @@ function asItIs({ keyMod, asOf }: ChainEnd, path: string): readonly Compare[] {
 export function chainEnd(document: KeyValue | undefined, own: KeyValue | undefined): ChainEnd {
   const inDocument = document === undefined ? undefined : headIn(document);
   if (inDocument !== undefined) return { ...inDocument, keyMod: undefined };
-  const stored = own === undefined ? NO_CHAIN : (headIn(own, true) ?? NO_CHAIN);
+  const stored = own === undefined ? NO_CHAIN : headIn(own, true);
+  // To begin again would overwrite the first entry.
+  if (stored === undefined) throw new Failure('corrupt', `${own?.key}: it does not name the last entry of a chain`);
   // While the document is there, nobody writes the key.
   return { seq: stored.seq, hash: stored.hash, keyMod: document === undefined ? (own?.modRevision ?? 0) : undefined };
 }

@@ -94,29 +94,37 @@ function attempt(
     failure.push({ do: 'read', key: headKey(path) });
     return { path, end, head: link.head, put: link.put };
   });
+  const answered = (result: TransactionResult): void => {
+    const { results, revision } = result;
+    if (result.succeeded) {
+      for (const [place, { path, head, put }] of chains.entries()) {
+        witness.ends.saw(path, { ...head, keyMod: revision }, revision);
+        deeds[place]?.entered?.(put.value.json as WitnessEntry);
+      }
+      return done({ ...result, results: results.slice(0, transaction.success.length) });
+    }
+    let isNew = false;
+    for (const [place, { path, end }] of chains.entries()) {
+      const read = results[transaction.failure.length + place];
+      const found = chainEnd(undefined, read?.do === 'read' ? read.pairs[0] : undefined);
+      if (found.keyMod === end.keyMod) continue;
+      witness.ends.saw(path, found, revision, end);
+      isNew = true;
+    }
+    // The end of a chain was another one: the rest of the write may be right.
+    // Not with what a document carried along: any client may have put that document again.
+    if (isNew) return attempt(host, transaction, deeds.map(withoutCarried), done, failed);
+    done({ ...result, results: results.slice(0, transaction.failure.length) });
+  };
   host.commit(
     { compare, success, failure },
     (result) => {
-      const { results, revision } = result;
-      if (result.succeeded) {
-        for (const [place, { path, head, put }] of chains.entries()) {
-          witness.ends.saw(path, { ...head, keyMod: revision }, revision);
-          deeds[place]?.entered?.(put.value.json as WitnessEntry);
-        }
-        return done({ ...result, results: results.slice(0, transaction.success.length) });
+      try {
+        answered(result);
+      } catch (error) {
+        // The head of a chain that another program wrote cannot be read.
+        failed(error);
       }
-      let isNew = false;
-      for (const [place, { path, end }] of chains.entries()) {
-        const read = results[transaction.failure.length + place];
-        const found = chainEnd(undefined, read?.do === 'read' ? read.pairs[0] : undefined);
-        if (found.keyMod === end.keyMod) continue;
-        witness.ends.saw(path, found, revision);
-        isNew = true;
-      }
-      // The end of a chain was another one: the rest of the write may be right.
-      // Not with what a document carried along: any client may have put that document again.
-      if (isNew) return attempt(host, transaction, deeds.map(withoutCarried), done, failed);
-      done({ ...result, results: results.slice(0, transaction.failure.length) });
     },
     failed,
   );

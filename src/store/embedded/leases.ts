@@ -52,6 +52,8 @@ export class Leases {
   #named: { readonly text: string; readonly all: readonly Suspect[] } = { text: '', all: [] };
   readonly own: OwnClock;
   #lookAtStrangers = Number.NEGATIVE_INFINITY;
+  /** Whether the last judgement was of strangers too. */
+  #hasLooked = false;
 
   constructor(connection: Connection, clock: Clock, isGone?: (process: ProcessIdentity) => boolean) {
     this.#connection = connection;
@@ -112,6 +114,7 @@ export class Leases {
 
   /** Within a write it may be acted on; until then it may change. */
   judge({ due, strangers }: Dues): Judged {
+    this.#hasLooked = false;
     const now = this.#clock.monotonic();
     const isDue = due !== null && due <= now;
     const isFirst = this.#lookAtStrangers === Number.NEGATIVE_INFINITY;
@@ -124,6 +127,7 @@ export class Leases {
     const over = this.own.id === before ? this.#due(reading.monotonicMs) : [];
     if (!mustLook) return { over, noticed: [] };
     const judged = this.#judgeStrangers(reading);
+    this.#hasLooked = true;
     return { over: [...over, ...judged.over], noticed: judged.noticed };
   }
 
@@ -135,8 +139,10 @@ export class Leases {
     for (const { id, ttl_ms } of noticed) insert.run(id, clock, this.#clock.monotonic() + ttl_ms);
   }
 
-  /** Every stranger was judged, and the result is written: the next look at them is due in a while. */
+  /** If every stranger was judged, and the result is written, the next look at them is due in a while. */
   judged(): void {
+    if (!this.#hasLooked) return;
+    this.#hasLooked = false;
     this.#lookAtStrangers = this.#clock.monotonic() + STRANGERS_MS;
   }
 

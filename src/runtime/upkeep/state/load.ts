@@ -16,6 +16,7 @@ import {
 } from '../../../core/index.ts';
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
 import type { WitnessedCommand } from '../../../core/witness/index.ts';
+import { Failure } from '../../../failure.ts';
 import { encode, HEADS, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
@@ -104,7 +105,8 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
       loaded += chunk.length;
     }
   } catch (error) {
-    await endLeases(runtime, leases);
+    // What was written without an answer rests on these leases; if it was not written, they end by their time.
+    if (!Failure.is(error, 'outcome-unknown')) await endLeases(runtime, leases);
     throw error;
   }
   const late = await loadRest(runtime, state);
