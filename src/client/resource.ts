@@ -135,7 +135,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ...asked } = options;
     const { holder } = asked;
     const body = { ...asked, ...this.terms, waitMs: 0 };
-    const answer = await unlessAborted(this.#asked(body, holder), signal, (late) => this.#givenBack(late, holder));
+    const answer = await unlessAborted(this.#asked(body), signal, (late) => this.#givenBack(late, holder));
     return 'grant' in answer ? { kind: 'acquired', hold: this.detached(answer.grant) } : waitingOf(answer);
   }
 
@@ -175,44 +175,23 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   protected abstract detached(grant: Grant): Detached;
 
   /** The grant, or the ticket that keeps the place. */
-  async #asked(body: object, holder: string): Promise<Given | WaitingAnswer> {
-    const { requests, holds } = this.connected;
+  async #asked(body: object): Promise<Given | WaitingAnswer> {
+    const { requests, holds, reentries } = this.connected;
     const since = instant(requests.clock);
     const path = `${this.#path}/acquire`;
-    const { body: answer, isRepeat } = await this.#changing(holder, () =>
-      requests.send({ method: 'POST', path, body, isKeyed: true }),
-    );
+    const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
     if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
     // Also if nobody waits for this answer any more: after an upgrade, the old token is of no use.
-    for (const hold of this.#holdsOf(holder)) if (hold.id === grant.id) hold.changed(grant);
+    for (const hold of [...holds.values(), ...reentries]) if (hold.id === grant.id) hold.changed(grant);
     // A repeat may find the hold that its first attempt got, which has all that this request wants.
     const mayBeOwn = isRepeat && (grant.outcome === 'extended' || grant.outcome === 'already-held');
     return { grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) };
   }
 
-  #holdsOf(holder: string): readonly RemoteHold[] {
-    const { holds, reentries } = this.connected;
-    return [...holds.values(), ...reentries].filter(
-      (hold) => hold.resource === this.resource && hold.holder === holder,
-    );
-  }
-
-  /** Sends what may upgrade the hold of this holder: until the answer arrives, the known token may be old. */
-  async #changing<T>(holder: string, act: () => Promise<T>): Promise<T> {
-    const own = this.#holdsOf(holder);
-    for (const hold of own) hold.changes += 1;
-    try {
-      return await act();
-    } finally {
-      for (const hold of own) hold.changes -= 1;
-    }
-  }
-
   /** @internal Waits in the queue, over as many requests as it takes. */
   protected async waited(options: RemoteOptions, mayWait: boolean, more: object = {}): Promise<Given> {
-    const { waitMs, signal: _signal, onWaiting: _onWaiting, ...asked } = options;
-    const { holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = asked;
+    const { waitMs, signal, onWaiting, holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = options;
     const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
     const body = {
       holder,
@@ -222,18 +201,13 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
       ...more,
       ...(queues ? { waitMs: 0 } : { wait: false }),
     };
-    return this.#changing(holder, () => this.#untilGranted(body, holder, options));
-  }
-
-  async #untilGranted(body: object, holder: string, options: RemoteOptions): Promise<Given> {
-    const { signal, onWaiting } = options;
     const begun = instant(this.connected.requests.clock);
     for (let hasTold = false; ;) {
-      const answer = await unlessAborted(this.#asked(body, holder), signal, (late) =>
-        this.#givenBack(late, holder),
-      ).catch((error: unknown) => {
-        throw abortedOr(error, this.resource, signal);
-      });
+      const answer = await unlessAborted(this.#asked(body), signal, (late) => this.#givenBack(late, holder)).catch(
+        (error: unknown) => {
+          throw abortedOr(error, this.resource, signal);
+        },
+      );
       if ('grant' in answer) return answer;
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;
@@ -296,6 +270,13 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   async #givenBack(late: Given | WaitingAnswer, holder: string): Promise<void> {
     if (!('grant' in late)) return this.#withdrawn(holder, late.ticket);
     if (!late.isReentry) await this.release({ holder, token: late.grant.token });
+  }
+
+  /** @internal The present token of a hold; undefined if the hold is over. */
+  async tokenOf(hold: string, retryMs: number | undefined): Promise<Token | undefined> {
+    const ask = { method: 'GET', ...(retryMs !== undefined && { retryMs }) } as const;
+    const { holds } = await this.ask<{ readonly holds: readonly Pick<DetachedHold, 'id' | 'token'>[] }>(ask);
+    return holds.find(({ id }) => id === hold)?.token;
   }
 
   /** @internal */

@@ -165,6 +165,21 @@ describe('a re-entry of a client', () => {
     expect(await server.box.lock('main').isHeldBy(outer.holder)).toBe(true);
   });
 
+  it('into the hold of another program makes it the writer, and its first program keeps it under the new token', async () => {
+    const outer = await box.lock('main').acquire(shared);
+    await using other = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock });
+    const inner = await other.lock('main').acquire({ holder: 'h' });
+    expect(inner.id).toBe(outer.id);
+    await clock.advance(120_000);
+    expect([outer.isValid, outer.token, inner.isValid]).toEqual([true, inner.token, true]);
+    expect(await inner.release()).toEqual({ kind: 'still-held' });
+    const again = await other.lock('main').acquire({ holder: 'h' });
+    await outer.downgrade();
+    await again.upgrade();
+    expect(await outer.release()).toEqual({ kind: 'released' });
+    expect(await box.lock('main').isFree()).toBe(true);
+  });
+
   it('that wants more slots makes its outer hold grow', async () => {
     const slots = box.semaphore('gpus', { capacity: 4 });
     const outer = await slots.acquire({ holder: 'h' });
