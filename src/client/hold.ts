@@ -65,7 +65,10 @@ export abstract class RemoteHold implements AsyncDisposable {
         return outcome.kind === 'not-owner' ? { why: 'released-elsewhere' } : { ttlMs: outcome.ttlMs };
       },
     });
-    this.signal.addEventListener('abort', () => of.forgotten(this, this.lost?.why ?? 'released-elsewhere'));
+    this.signal.addEventListener('abort', () => {
+      of.endReentries(this, this.lost?.why ?? 'released-elsewhere');
+      of.forget(this);
+    });
   }
 
   /** @internal The outer hold of a re-entry, if this program has it; otherwise this hold. */
@@ -103,6 +106,11 @@ export abstract class RemoteHold implements AsyncDisposable {
 
   /** @internal */
   protected abstract newest(known: Known, told: Grant): Known;
+
+  /** @internal Whether its owner has released it, or begun to, or it was lost. */
+  get isOver(): boolean {
+    return this.#released !== undefined || this.lost !== undefined;
+  }
 
   /** @internal */
   lose(why: LossReason): void {
@@ -155,9 +163,20 @@ export abstract class RemoteHold implements AsyncDisposable {
     // The clock may say that it is lost before the timer does.
     const { isValid, lost } = this;
     this.kept.end();
-    this.of.forgotten(this, 'released-elsewhere');
     if (lost !== undefined) return { kind: 'already-lost', why: lost.why };
-    if (this.isReentry) return { kind: 'still-held' };
+    if (this.isReentry) {
+      this.of.forget(this);
+      return { kind: 'still-held' };
+    }
+    this.of.endReentries(this, 'released-elsewhere');
+    try {
+      return await this.#freed(isValid);
+    } finally {
+      this.of.forget(this);
+    }
+  }
+
+  async #freed(isValid: boolean): Promise<ReleaseOutcome> {
     let isUnsure = false;
     const release = () => this.of.releaseWith(this.claim, { onUnsure: () => (isUnsure = true) });
     let { kind } = await release();

@@ -36,7 +36,7 @@ export interface Connected {
   readonly holder: string | undefined;
   /** How long a hold or a claim that this program renews lasts if the program dies. */
   readonly ttlMs: number;
-  /** The holds of this program, by their ids, without those that were lost. */
+  /** The holds of this program, by their ids, until they are lost or the server has released them. */
   readonly holds: Map<string, RemoteHold>;
   /** Its re-entries, into holds of this program or of others. */
   readonly reentries: Set<RemoteHold>;
@@ -179,9 +179,16 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const { requests, holds, reentries } = this.connected;
     const since = instant(requests.clock);
     const path = `${this.#path}/acquire`;
+    const before = [...holds.values()];
     const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
     if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
+    const ended = before.find(({ id, isOver }) => id === grant.id && isOver);
+    if (ended !== undefined) {
+      // The answer is a re-entry into a hold that this program has released meanwhile, so it is worth nothing.
+      await ended.release().catch(() => undefined);
+      return this.#asked(body);
+    }
     // Also if nobody waits for this answer any more: after an upgrade, the old token is of no use.
     for (const hold of [...holds.values(), ...reentries]) if (hold.id === grant.id) hold.changed(grant);
     // A repeat may find the hold that its first attempt got, which has all that this request wants.
@@ -309,13 +316,17 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     return hold;
   }
 
-  /** @internal The hold is over, and its re-entries with it. */
-  forgotten(hold: RemoteHold, why: LossReason): void {
+  /** @internal */
+  endReentries(outer: RemoteHold, why: LossReason): void {
+    if (outer.isReentry) return;
+    for (const inner of [...this.connected.reentries]) if (inner.id === outer.id) inner.lose(why);
+  }
+
+  /** @internal */
+  forget(hold: RemoteHold): void {
     const { holds, reentries } = this.connected;
     reentries.delete(hold);
-    if (holds.get(hold.id) !== hold) return;
-    holds.delete(hold.id);
-    for (const inner of [...reentries]) if (inner.id === hold.id) inner.lose(why);
+    if (holds.get(hold.id) === hold) holds.delete(hold.id);
   }
 }
 

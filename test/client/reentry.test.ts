@@ -153,6 +153,30 @@ describe('a re-entry of a client', () => {
     expect([broken.isValid, within.isValid]).toEqual([false, false]);
   });
 
+  it('is none if its outer hold is released before it hears of it: it asks again, and has a hold of its own', async () => {
+    let deliver = (): void => undefined;
+    const delivered = new Promise<void>((resolve) => (deliver = resolve));
+    let isDelayed = false;
+    let isAnswered = false;
+    const delayed: typeof fetch = async (input, init) => {
+      const response = await wire.fetch(input, init);
+      if (!isDelayed || !isAcquire(String(input))) return response;
+      isAnswered = true;
+      await delivered;
+      return response;
+    };
+    await using slow = connect(URL_OF_TESTS, { token: LOCAL, fetch: delayed, clock });
+    const outer = await slow.lock('main').acquire({ holder: 'h' });
+    isDelayed = true;
+    const asked = slow.lock('main').acquire({ holder: 'h' });
+    await expect.poll(() => isAnswered).toBe(true);
+    expect(await outer.release()).toEqual({ kind: 'released' });
+    deliver();
+    const next = await asked;
+    expect([next.isReentry, next.isValid, await doOthersGetIt()]).toEqual([false, true, false]);
+    expect(await next.release()).toEqual({ kind: 'released' });
+  });
+
   it.each([
     ['extended', shared, shared],
     ['upgraded', shared, { holder: 'h' }],
