@@ -81,6 +81,7 @@ export abstract class RemoteHold implements AsyncDisposable {
     return this.outermost.#grant;
   }
 
+  /** @internal */
   protected set grant(grant: Known) {
     this.outermost.#grant = grant;
   }
