@@ -1,12 +1,13 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
-import type {
-  ClaimReleaseOutcome,
-  DetachedHold,
-  DetachedOptions,
-  HoldClaim,
-  RenewOutcome,
+import {
+  type ClaimReleaseOutcome,
+  type DetachedHold,
+  type DetachedOptions,
+  type HoldClaim,
+  isReentry,
+  type RenewOutcome,
 } from '../runtime/holds/terms.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -155,12 +156,20 @@ export async function patiently<T>(
 /** The holder had it already: without this, nothing would say that no second hold was made. */
 export function tellKept({ resource, holder, outcome, ...hold }: DetachedHold & { readonly weight?: number }): void {
   const slots = `${hold.weight} slot${hold.weight === 1 ? '' : 's'}`;
-  const told = { extended: 'held it already', 'already-held': `had ${slots} already`, increased: `now has ${slots}` };
+  const told = {
+    extended: 'held it already; the same hold, renewed',
+    upgraded: 'was a reader and is the writer now; the same hold, renewed, with a new token',
+    'already-held': `had ${slots} already; the same hold, renewed`,
+    increased: `now has ${slots}; the same hold, renewed`,
+  };
   const what = told[outcome as keyof typeof told];
-  if (what !== undefined) tell(printable(`signalbox: ${resource}: ${holder} ${what}; the same hold, renewed`));
+  if (what !== undefined) tell(printable(`signalbox: ${resource}: ${holder} ${what}`));
 }
 
-/** Prints the token. If the output is closed, or we are interrupted, it releases the hold, which no one would know of. */
+/**
+ * Prints the token. If the output is closed, or we are interrupted, it releases the hold, which no one would know of, unless its
+ * holder had it before.
+ */
 export async function handOut(
   command: Command,
   hold: DetachedHold,
@@ -175,9 +184,11 @@ export async function handOut(
     const json = { resource, holder, token, outcome, ...times, ...details };
     handOver(isJson(command) ? jsonText(json) : String(token));
   } catch (error) {
-    await release({ holder, token });
+    const isKept = isReentry(hold);
+    if (!isKept) await release({ holder, token });
     if (error instanceof CliExit) throw error;
-    throw new CliExit(EXIT.notAcquired, `${resource}: the token could not be printed, so the hold was released`);
+    const then = isKept ? `; ${holder} still has the hold that it had` : ', so the hold was released';
+    throw new CliExit(EXIT.notAcquired, `${resource}: the token could not be printed${then}`);
   }
 }
 

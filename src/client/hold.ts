@@ -44,8 +44,6 @@ export abstract class RemoteHold implements AsyncDisposable {
   protected readonly of: RemoteResource;
   /** @internal */
   protected readonly kept: Kept;
-  /** @internal How many requests are under way that would change the token of a reader. */
-  changes = 0;
   #grant: Known;
   /** Of a re-entry: the outer hold, if this program has it. */
   #outer: RemoteHold | undefined;
@@ -62,17 +60,17 @@ export abstract class RemoteHold implements AsyncDisposable {
     this.kept = new Kept(requests, {
       ...{ resource: of.resource, ttlMs, maxHoldMs, since, renewed },
       renew: async (retryMs) => {
-        const { claim } = this;
-        const outcome = await of.renewWithin(claim, retryMs);
+        let outcome = await of.renewWithin(this.claim, retryMs);
+        if (outcome.kind === 'not-owner' && (await this.#hasNewToken(retryMs)))
+          outcome = await of.renewWithin(this.claim, retryMs);
         if (outcome.kind === 'lost') return { why: 'expired' };
-        if (outcome.kind !== 'not-owner') return { ttlMs: outcome.ttlMs };
-        // An upgrade has changed the token meanwhile, or is about to.
-        const mayHaveChanged = this.grant.mode === 'shared' && this.outermost.changes > 0;
-        if (mayHaveChanged || claim.token !== this.token) throw new Error('the token has changed');
-        return { why: 'released-elsewhere' };
+        return outcome.kind === 'not-owner' ? { why: 'released-elsewhere' } : { ttlMs: outcome.ttlMs };
       },
     });
-    this.signal.addEventListener('abort', () => of.forgotten(this, this.lost?.why ?? 'released-elsewhere'));
+    this.signal.addEventListener('abort', () => {
+      of.endReentries(this, this.lost?.why ?? 'released-elsewhere');
+      of.forget(this);
+    });
   }
 
   /** @internal The outer hold of a re-entry, if this program has it; otherwise this hold. */
@@ -85,8 +83,16 @@ export abstract class RemoteHold implements AsyncDisposable {
     return this.outermost.#grant;
   }
 
+  /** @internal */
   protected set grant(grant: Known) {
     this.outermost.#grant = grant;
+  }
+
+  /** Whether an upgrade, by a request under way or by another program of the same holder, has replaced the token. */
+  async #hasNewToken(retryMs?: number): Promise<boolean> {
+    const token = await this.of.tokenOf(this.id, retryMs);
+    if (token !== undefined) this.changed({ ...this.grant, token });
+    return token !== undefined;
   }
 
   /** @internal */
@@ -103,6 +109,11 @@ export abstract class RemoteHold implements AsyncDisposable {
 
   /** @internal */
   protected abstract newest(known: Known, told: Grant): Known;
+
+  /** @internal Whether its owner has released it, or begun to, or it was lost. */
+  get isOver(): boolean {
+    return this.#released !== undefined || this.lost !== undefined;
+  }
 
   /** @internal */
   lose(why: LossReason): void {
@@ -155,11 +166,24 @@ export abstract class RemoteHold implements AsyncDisposable {
     // The clock may say that it is lost before the timer does.
     const { isValid, lost } = this;
     this.kept.end();
-    this.of.forgotten(this, 'released-elsewhere');
     if (lost !== undefined) return { kind: 'already-lost', why: lost.why };
-    if (this.isReentry) return { kind: 'still-held' };
+    if (this.isReentry) {
+      this.of.forget(this);
+      return { kind: 'still-held' };
+    }
+    this.of.endReentries(this, 'released-elsewhere');
+    try {
+      return await this.#freed(isValid);
+    } finally {
+      this.of.forget(this);
+    }
+  }
+
+  async #freed(isValid: boolean): Promise<ReleaseOutcome> {
     let isUnsure = false;
-    const { kind } = await this.of.releaseWith(this.claim, { onUnsure: () => (isUnsure = true) });
+    const release = () => this.of.releaseWith(this.claim, { onUnsure: () => (isUnsure = true) });
+    let { kind } = await release();
+    if (kind === 'not-owner' && (await this.#hasNewToken())) ({ kind } = await release());
     // The repeat finds nothing if the server released the hold and was killed before it kept its answer.
     const isReleased = kind === 'released' || (isUnsure && isValid);
     return isReleased ? { kind: 'released' } : { kind: 'already-lost', why: 'expired' };
@@ -194,13 +218,7 @@ export class RemoteLockHold extends RemoteHold {
 
   /** Turns a reader into the writer, ahead of waiting writers. The token changes. Throws `NotAcquired` if it does not get it. */
   async upgrade(options: WaitOptions = {}): Promise<this> {
-    const { outermost } = this;
-    outermost.changes += 1;
-    try {
-      return this.#turned(await this.#lock.upgrade(this.claim, options), 'exclusive');
-    } finally {
-      outermost.changes -= 1;
-    }
+    return this.#turned(await this.#lock.upgrade(this.claim, options), 'exclusive');
   }
 
   /** Turns the writer into a reader, without a release in between: waiting readers join. */

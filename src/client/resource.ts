@@ -36,7 +36,7 @@ export interface Connected {
   readonly holder: string | undefined;
   /** How long a hold or a claim that this program renews lasts if the program dies. */
   readonly ttlMs: number;
-  /** The holds of this program, by their ids, without those that were lost. */
+  /** The holds of this program, by their ids, until they are lost or the server has released them. */
   readonly holds: Map<string, RemoteHold>;
   /** Its re-entries, into holds of this program or of others. */
   readonly reentries: Set<RemoteHold>;
@@ -138,7 +138,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ...asked } = options;
     const { holder } = asked;
     const body = { ...asked, ...this.terms, waitMs: 0 };
-    const answer = await unlessAborted(this.#asked(body, holder), signal, (late) => this.#givenBack(late, holder));
+    const answer = await unlessAborted(this.#asked(body), signal, (late) => this.#givenBack(late, holder));
     return 'grant' in answer ? { kind: 'acquired', hold: this.detached(answer.grant) } : waitingOf(answer);
   }
 
@@ -178,17 +178,22 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   protected abstract detached(grant: Grant): Detached;
 
   /** The grant, or the ticket that keeps the place. */
-  async #asked(body: object, holder: string): Promise<Given | WaitingAnswer> {
-    const { requests, holds } = this.connected;
+  async #asked(body: object): Promise<Given | WaitingAnswer> {
+    const { requests, holds, reentries } = this.connected;
     const since = instant(requests.clock);
     const path = `${this.#path}/acquire`;
-    const { body: answer, isRepeat } = await this.#changing(holder, () =>
-      requests.send({ method: 'POST', path, body, isKeyed: true }),
-    );
+    const before = [...holds.values()];
+    const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
     if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
+    const ended = before.find(({ id, isOver }) => id === grant.id && isOver);
+    if (ended !== undefined) {
+      // The answer is a re-entry into a hold that this program has released meanwhile, so it is worth nothing.
+      await ended.release().catch(() => undefined);
+      return this.#asked(body);
+    }
     // Also if nobody waits for this answer any more: after an upgrade, the old token is of no use.
-    for (const hold of this.#holdsOf(holder)) if (hold.id === grant.id) hold.changed(grant);
+    for (const hold of [...holds.values(), ...reentries]) if (hold.id === grant.id) hold.changed(grant);
     // A repeat may find the hold that its first attempt got, which has all that this request wants.
     const mayBeOwn = isRepeat && (grant.outcome === 'extended' || grant.outcome === 'already-held');
     return this.#fresh({ grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) });
@@ -208,28 +213,9 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     return { ...given, renewed, grant: { ...given.grant, ttlMs: outcome.ttlMs } };
   }
 
-  #holdsOf(holder: string): readonly RemoteHold[] {
-    const { holds, reentries } = this.connected;
-    return [...holds.values(), ...reentries].filter(
-      (hold) => hold.resource === this.resource && hold.holder === holder,
-    );
-  }
-
-  /** Sends what may upgrade the hold of this holder: until the answer arrives, the known token may be old. */
-  async #changing<T>(holder: string, act: () => Promise<T>): Promise<T> {
-    const own = this.#holdsOf(holder);
-    for (const hold of own) hold.changes += 1;
-    try {
-      return await act();
-    } finally {
-      for (const hold of own) hold.changes -= 1;
-    }
-  }
-
   /** @internal Waits in the queue, over as many requests as it takes. */
   protected async waited(options: RemoteOptions, mayWait: boolean, more: object = {}): Promise<Given> {
-    const { waitMs, signal: _signal, onWaiting: _onWaiting, ...asked } = options;
-    const { holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = asked;
+    const { waitMs, signal, onWaiting, holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = options;
     const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
     const body = {
       holder,
@@ -239,18 +225,13 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
       ...more,
       ...(queues ? { waitMs: 0 } : { wait: false }),
     };
-    return this.#changing(holder, () => this.#untilGranted(body, holder, options));
-  }
-
-  async #untilGranted(body: object, holder: string, options: RemoteOptions): Promise<Given> {
-    const { signal, onWaiting } = options;
     const begun = instant(this.connected.requests.clock);
     for (let hasTold = false; ;) {
-      const answer = await unlessAborted(this.#asked(body, holder), signal, (late) =>
-        this.#givenBack(late, holder),
-      ).catch((error: unknown) => {
-        throw abortedOr(error, this.resource, signal);
-      });
+      const answer = await unlessAborted(this.#asked(body), signal, (late) => this.#givenBack(late, holder)).catch(
+        (error: unknown) => {
+          throw abortedOr(error, this.resource, signal);
+        },
+      );
       if ('grant' in answer) return answer;
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;
@@ -315,6 +296,13 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     if (!late.isReentry) await this.release({ holder, token: late.grant.token });
   }
 
+  /** @internal The present token of a hold; undefined if the hold is over. */
+  async tokenOf(hold: string, retryMs: number | undefined): Promise<Token | undefined> {
+    const ask = { method: 'GET', ...(retryMs !== undefined && { retryMs }) } as const;
+    const { holds } = await this.ask<{ readonly holds: readonly Pick<DetachedHold, 'id' | 'token'>[] }>(ask);
+    return holds.find(({ id }) => id === hold)?.token;
+  }
+
   /** @internal */
   async renewWithin(claim: HoldClaim, retryMs: number): Promise<RenewOutcome> {
     return this.#renewed(claim, renewal(retryMs));
@@ -348,13 +336,17 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     return hold;
   }
 
-  /** @internal The hold is over, and its re-entries with it. */
-  forgotten(hold: RemoteHold, why: LossReason): void {
+  /** @internal */
+  endReentries(outer: RemoteHold, why: LossReason): void {
+    if (outer.isReentry) return;
+    for (const inner of [...this.connected.reentries]) if (inner.id === outer.id) inner.lose(why);
+  }
+
+  /** @internal */
+  forget(hold: RemoteHold): void {
     const { holds, reentries } = this.connected;
     reentries.delete(hold);
-    if (holds.get(hold.id) !== hold) return;
-    holds.delete(hold.id);
-    for (const inner of [...reentries]) if (inner.id === hold.id) inner.lose(why);
+    if (holds.get(hold.id) === hold) holds.delete(hold.id);
   }
 }
 

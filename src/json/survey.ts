@@ -58,6 +58,7 @@ function limitsJson({ maxHoldMs, ttlMs }: SurveyedLock['limits']): object {
 
 function holdJson(hold: SurveyedHold, at: number): object {
   const {
+    id,
     holder,
     token,
     acquiredAt,
@@ -75,6 +76,7 @@ function holdJson(hold: SurveyedHold, at: number): object {
     metadata,
   } = hold;
   return {
+    id,
     holder,
     token,
     acquiredAt: time(acquiredAt),
@@ -167,8 +169,6 @@ function resourceFrom({ maxHoldMs, ttlMs, holds, waiting, isFree: _, ...rest }: 
 
 function holdFrom({ acquiredAt, ttlMs, renewedMs, remainingMs, heldMs: _, ...hold }: Shown): Shown {
   return {
-    // Its own id is not shown; the token is as good a name among the holds of one resource.
-    id: `token:${String(hold['token'])}`,
     isWarned: false,
     ...undefinedForNull(hold),
     acquiredAt: msOf(acquiredAt as string),

@@ -68,6 +68,7 @@ export class AttachedSeat implements Seat {
   readonly #limits: McpLimits;
   readonly #clock: Clock;
   readonly #pending = new Map<string, Pending>();
+  /** By the token of the grant, which an upgrade replaces. */
   readonly #kept = new Map<string, Kept>();
   /** By ticket. */
   readonly #collected = new Map<string, Granted>();
@@ -133,7 +134,7 @@ export class AttachedSeat implements Seat {
   #answeredBefore(ticket: string, holder: string): Asked {
     const granted = this.#collected.get(ticket);
     if (granted === undefined || granted.holder !== holder) return { kind: 'gone' };
-    const kept = this.#kept.get(keyOf(granted.resource, granted));
+    const kept = this.#keptAs(granted.resource, granted)?.[1];
     if (kept === undefined || kept.ended !== undefined || !kept.hold.isValid) return { kind: 'gone' };
     return { ...granted, maxHoldMs: this.#leftOf(kept.limit) };
   }
@@ -214,7 +215,7 @@ export class AttachedSeat implements Seat {
 
   /** Leaves the time limit of an existing hold alone, because asking again does not extend it. */
   async #timesOf({ resource, holder, token }: AnyHold): Promise<Pick<Granted, 'ttlMs' | 'maxHoldMs'>> {
-    const kept = this.#kept.get(keyOf(resource, { holder, token }));
+    const kept = this.#keptAs(resource, { holder, token })?.[1];
     if (kept !== undefined) return { maxHoldMs: this.#leftOf(kept.limit) };
     const [kind, ...name] = resource.split('/');
     const renewed = await resourceOf(this.#box, { kind: kind as Named['kind'], name: name.join('/') }).renew({
@@ -223,6 +224,13 @@ export class AttachedSeat implements Seat {
     if (renewed.kind !== 'refreshed') return {};
     this.#withLease.add(holder);
     return { ttlMs: renewed.ttlMs };
+  }
+
+  #keptAs(resource: string, claim: HoldClaim): readonly [string, Kept] | undefined {
+    const key = keyOf(resource, claim);
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) return [key, kept];
+    return [...this.#kept].find(([, { hold, ended }]) => ended === undefined && keyOf(hold.resource, hold) === key);
   }
 
   #leftOf({ at }: Limit): number {
@@ -261,10 +269,10 @@ export class AttachedSeat implements Seat {
 
   async renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed> {
     const one = resourceOf(this.#box, of);
-    const key = keyOf(one.resource, claim);
-    const kept = this.#kept.get(key);
-    if (kept?.ended !== undefined) return { kind: 'lost', why: kept.ended };
-    if (kept !== undefined) {
+    const found = this.#keptAs(one.resource, claim);
+    if (found !== undefined) {
+      const [key, kept] = found;
+      if (kept.ended !== undefined) return { kind: 'lost', why: kept.ended };
       if (!kept.hold.isValid) return { kind: 'lost' };
       if (maxHoldMs === undefined) return { kind: 'renewed' };
       kept.limit.timer.cancel();

@@ -153,6 +153,30 @@ describe('a re-entry of a client', () => {
     expect([broken.isValid, within.isValid]).toEqual([false, false]);
   });
 
+  it('is none if its outer hold is released before it hears of it: it asks again, and has a hold of its own', async () => {
+    let deliver = (): void => undefined;
+    const delivered = new Promise<void>((resolve) => (deliver = resolve));
+    let isDelayed = false;
+    let isAnswered = false;
+    const delayed: typeof fetch = async (input, init) => {
+      const response = await wire.fetch(input, init);
+      if (!isDelayed || !isAcquire(String(input))) return response;
+      isAnswered = true;
+      await delivered;
+      return response;
+    };
+    await using slow = connect(URL_OF_TESTS, { token: LOCAL, fetch: delayed, clock });
+    const outer = await slow.lock('main').acquire({ holder: 'h' });
+    isDelayed = true;
+    const asked = slow.lock('main').acquire({ holder: 'h' });
+    await expect.poll(() => isAnswered).toBe(true);
+    expect(await outer.release()).toEqual({ kind: 'released' });
+    deliver();
+    const next = await asked;
+    expect([next.isReentry, next.isValid, await doOthersGetIt()]).toEqual([false, true, false]);
+    expect(await next.release()).toEqual({ kind: 'released' });
+  });
+
   it.each([
     ['extended', shared, shared],
     ['upgraded', shared, { holder: 'h' }],
@@ -163,6 +187,21 @@ describe('a re-entry of a client', () => {
     expect(inner.isReentry).toBe(true);
     expect(await inner.release()).toEqual({ kind: 'still-held' });
     expect(await server.box.lock('main').isHeldBy(outer.holder)).toBe(true);
+  });
+
+  it('into the hold of another program makes it the writer, and its first program keeps it under the new token', async () => {
+    const outer = await box.lock('main').acquire(shared);
+    await using other = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock });
+    const inner = await other.lock('main').acquire({ holder: 'h' });
+    expect(inner.id).toBe(outer.id);
+    await clock.advance(120_000);
+    expect([outer.isValid, outer.token, inner.isValid]).toEqual([true, inner.token, true]);
+    expect(await inner.release()).toEqual({ kind: 'still-held' });
+    const again = await other.lock('main').acquire({ holder: 'h' });
+    await outer.downgrade();
+    await again.upgrade();
+    expect(await outer.release()).toEqual({ kind: 'released' });
+    expect(await box.lock('main').isFree()).toBe(true);
   });
 
   it('that wants more slots makes its outer hold grow', async () => {

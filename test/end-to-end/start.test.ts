@@ -140,6 +140,10 @@ describe('what is printed', () => {
     const { code, stderr } = await shell('"$NODE" "$ENTRY" lock acquire full --holder me > /dev/full');
     expect(code).toBe(75);
     expect(stderr).toBe('signalbox: lock/full: the token could not be printed, so the hold was released\n');
+    expect((await shell('"$NODE" "$ENTRY" lock acquire had --holder me --shared')).code).toBe(0);
+    const again = await shell('"$NODE" "$ENTRY" lock acquire had --holder me > /dev/full');
+    expect([again.code, again.stderr]).toEqual([75, expect.stringContaining('me still has the hold that it had')]);
+    expect((await shell('"$NODE" "$ENTRY" lock release had --holder me')).code).toBe(0);
     expect((await shell('"$NODE" "$ENTRY" who > /dev/full')).code).toBe(69);
     expect(await (await place.open()).lock('full').isFree()).toBe(true);
   });

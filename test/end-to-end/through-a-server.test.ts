@@ -106,6 +106,15 @@ describe('through a server', () => {
     expect((await scratch.json<{ usedSlots: number }>('sem', 'show', 'builds')).usedSlots).toBe(0);
   });
 
+  it('a run inside a run that only reads may write, and the outer run still has the lock then', async () => {
+    const inner = '"$0" "$1" run --lock docs -- echo writes; "$0" "$1" --json lock show docs; exit 3';
+    const nested = await through('run', '--lock', 'docs:shared', '--', 'sh', '-c', inner, process.execPath, CLI);
+    expect([nested.code, nested.stderr]).toEqual([3, '']);
+    const [writes, shown = ''] = nested.stdout.trim().split('\n');
+    expect([writes, (JSON.parse(shown) as { isFree: boolean }).isFree]).toEqual(['writes', false]);
+    expect((await scratch.json<{ isFree: boolean }>('lock', 'show', 'docs')).isFree).toBe(true);
+  });
+
   it('a wait is told, is granted in its turn, and says who held it when its time is over', async () => {
     const { token: held } = await scratch.json<{ token: number }>('lock', 'acquire', 'staging', '--holder', 'ann');
     const late = await through('lock', 'acquire', 'staging', '--holder', 'bob', '--wait', '100ms');

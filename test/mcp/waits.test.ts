@@ -210,6 +210,28 @@ describe.each(WAYS)('over %s', (way) => {
     expect(await holders(box)).toEqual(['a']);
   });
 
+  it('a reader that asks to write has the same hold, with a new token and the same limit', async () => {
+    stage = new Stage(way);
+    const agent = await stage.agent();
+    const box = await stage.box();
+    const minutes = 60_000;
+    const { token } = await agent.call('acquire', { name: 'main', holder: 'a', mode: 'shared' });
+    await stage.pass(300);
+    const writer = await agent.call('acquire', { name: 'main', holder: 'a' });
+    expect(writer).toMatchObject({ mode: 'exclusive', message: expect.stringContaining('You had lock/main already') });
+    expect(writer['token']).toBeGreaterThan(token as number);
+    expect(writer['maxHoldMs']).toBeLessThanOrEqual(25 * minutes);
+    const claim = { name: 'main', holder: 'a', token: writer['token'] };
+    expect(await agent.call('renew', { ...claim, maxHoldMinutes: 60 })).toMatchObject({ status: 'renewed' });
+    for (let passed = 0; passed < 30; passed += 5) {
+      await stage.pass(300);
+      await agent.call('renew', { holder: 'a' });
+    }
+    expect(await holders(box)).toEqual(['a']);
+    expect(await agent.call('release', claim)).toMatchObject({ status: 'released' });
+    expect(await holders(box)).toEqual([]);
+  });
+
   it('a task is waited for, and a condition', async () => {
     const { a, b, c, token } = await begin(way);
     const claiming = b.call('claim', { holder: 'b', waitSeconds: 40 });
