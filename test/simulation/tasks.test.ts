@@ -38,6 +38,26 @@ const mutants: readonly Mutant[] = [
     wrong: 'void held;',
   },
   {
+    name: 'a claim that was taken away before its answer arrived is handed out beside the next one',
+    shownBy: 444,
+    file: 'runtime/tasks/dispatch.ts',
+    right: "if (this.#wasLostEarly(attempt, claim)) throw new NotAcquired(taskResource(id), { kind: 'lost' });",
+    wrong: '',
+    // A worker may hear late that its task was taken away, so only two that both work for long show it.
+    oftener: [
+      {
+        file: 'testing/simulation/faults.ts',
+        right: '!this.isStill && random.chance(this.#rate) ?',
+        wrong: '!this.isStill && random.chance(0.3) ?',
+      },
+      {
+        file: 'testing/simulation/task-workload.ts',
+        right: 'await this.pause(this.random.chance(0.1) ? 8000 : 60);',
+        wrong: 'await this.pause(8000);',
+      },
+    ],
+  },
+  {
     name: 'a task that is complete can be claimed again',
     shownBy: 1,
     file: 'runtime/tasks/writing.ts',

@@ -66,8 +66,8 @@ const guarded: readonly Guarded[] = [
   {
     name: 'each wait for a task that timed out is kept until the task changes',
     file: 'runtime/tasks/task-waiters.ts',
-    right: '      watchers.delete(watcher);\n',
-    wrong: '      void watcher;\n',
+    right: '    callbacks.delete(callback);\n',
+    wrong: '    void callback;\n',
     guard: async (box) => {
       await box.tasks.publish('long', {});
       const claim = await box.tasks.claim('long');
