@@ -5,7 +5,7 @@ import { randomHex } from '../../host/random.ts';
 import { candidateOf, LEADERS } from '../../runtime/members/lead.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable } from '../output.ts';
-import type { RunEnded } from './ended.ts';
+import { LostWhileEnding, type RunEnded } from './ended.ts';
 import { requestOf, type RunOptions, type RunRequest } from './request.ts';
 import { run } from './run.ts';
 
@@ -26,6 +26,7 @@ export async function leadWith(request: RunRequest, env: NodeJS.ProcessEnv): Pro
     } catch (error) {
       if (!isLost(error)) throw error;
       if (error.message !== '') complain(`signalbox: ${printable(error.message)}`);
+      if (error instanceof LostWhileEnding) return error.ended;
       complain('signalbox: no longer the leader; waiting for the next turn');
     }
   }
