@@ -78,7 +78,7 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
 
   it('runs a command in one place; when the leader is killed it moves, after what it left has been ended', async () => {
     const lead = (...options: readonly string[]): ReturnType<typeof cli> =>
-      cli('lead', '--name', 'shop', '--ttl', '4s', ...options, '--', 'sh', '-c', WORK);
+      cli('lead', '--name', 'shop', '--ttl', '4s', '--grace', '5s', ...options, '--', 'sh', '-c', WORK);
     const first = lead();
     const one = await first.pidOf();
     const second = lead('--verbose', '--holder', 'second');
@@ -115,6 +115,15 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
     expect((await cli('lead', '--name', 'shared', '--', 'sh', '-c', 'exit 9').ended).code).toBe(9);
     const unnamed = await cli('lead', '--', 'true').ended;
     expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('--name')]);
+  });
+
+  it('says once that its commands may overlap, where others can begin on other machines before a command has ended', async () => {
+    const told = async (...options: readonly string[]): Promise<string> =>
+      (await cli('lead', '--name', 'told', ...options, '--', 'true').ended).stderr;
+    expect(await told()).toBe('');
+    expect(await told('--ttl', '15s', '--grace', '1400ms')).toBe('');
+    const warning = `signalbox: --grace is not less than a tenth of --ttl (1500ms): after a loss, another machine may begin while the command still ends\n`;
+    expect(await told('--ttl', '15s', '--grace', '1500ms')).toBe(kind === 'etcd' ? warning : '');
   });
 
   // It hears TERM, and HUP as many do: as a word to read its configuration again. It ends once it may.
