@@ -12,7 +12,7 @@ import { LostWhileEnding, type RunEnded } from './ended.ts';
 import { requestOf, type RunOptions, type RunRequest } from './request.ts';
 import { run } from './run.ts';
 
-/** The lead counts as lost when this part of `--ttl` is left. A command that is gone by then runs beside no other. */
+/** The lead counts as lost when this part of `--ttl` is left. A command that ends within it runs beside no other. */
 const LEFT_AT_LOSS = 1 / 10;
 /** The part of `--ttl` that a command gets to end. It is smaller, because to notice the loss and to kill take time too. */
 const USUAL_GRACE = 1 / 15;
