@@ -6,9 +6,11 @@ Examples:
   signalbox lead --name scheduler -- ./scheduler.sh        run this on every machine: it runs on one of them
   signalbox lead --name cron --holder host-7 -- ./cron.sh
 
-The command runs while this process leads. If it loses the lead, the command is stopped (TERM, then KILL after --grace)
-before another machine can begin, and this one waits for its turn again. When the command ends by itself, this one
-resigns and exits with its exit code.
+The command runs while this process leads. If it loses the lead, the command is stopped (TERM, then KILL after --grace),
+and this one waits for its turn again. When the command ends by itself, this one resigns and exits with its exit code.
+
+On one machine, the next command begins only when this one is gone. On another machine, it begins when --ttl is over, and
+this one is gone before that if --grace is less than a tenth of --ttl; unless somebody takes the lead away by hand.
 
 The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command
 writes, so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME
@@ -23,7 +25,7 @@ export function define(command: Command): void {
     .requiredOption('--name <name>', 'what to lead; of all processes that give the same name, one leads')
     .option('--holder <id>', 'the beginning of the name that others see; the end is new for every turn')
     .option('--reason <text>', 'why; waiters get to see it')
-    .option('--grace <duration>', 'time between TERM and KILL when the lead is lost', '5s')
+    .option('--grace <duration>', 'time between TERM and KILL when the lead is lost (default: a fifteenth of --ttl)')
     .option('--ttl <duration>', 'how long others wait for a leader that vanished', '15s')
     .option('-v, --verbose', 'report waiting even if stderr is not a terminal')
     .option('-q, --quiet', 'do not report waiting')

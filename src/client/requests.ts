@@ -120,6 +120,7 @@ export class Requests {
       const isTransient = problem === undefined || isPassing(problem, key !== undefined);
       const pauseMs = Math.max(backoffMs(failures), 'retryMs' in tried ? tried.retryMs : 0);
       if (!isTransient || sinceMs(this.clock, begun) + pauseMs > limit) {
+        if (problem?.code === 'key-in-use') throw unfinished(error);
         const isLost = problem === undefined || (unsure !== undefined && key !== undefined && ignoresKey(problem));
         throw isLost ? this.#lost(ask, error, unsure !== undefined) : error;
       }
@@ -324,6 +325,13 @@ function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean 
 /** Whether the server answered so before it looked at the Idempotency-Key: the answer tells nothing of an earlier attempt. */
 function ignoresKey({ status, refusal }: ProblemDetails): boolean {
   return [401, 429, 502, 503].includes(status) && refusal === undefined;
+}
+
+/** Each request has a key of its own, so what is under way is an earlier attempt, perhaps at a server that was killed. */
+function unfinished(refusal: unknown): Failure {
+  const told =
+    'the request may have been done: an attempt that got no answer still counts as under way; read the state before you send it again';
+  return new Failure('outcome-unknown', told, { cause: refusal });
 }
 
 function wasRefused(error: unknown): boolean {

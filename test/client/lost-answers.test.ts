@@ -1,6 +1,6 @@
 // Every change that a client makes, when the answer to it gets lost: its caller hears what the first request did.
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { open } from 'signalbox';
 import { connect, type RemoteMembership, type RemoteSignalbox } from 'signalbox/client';
 import { TestClock } from 'signalbox/testing';
@@ -388,6 +388,34 @@ it('a membership whose renewal got no answer is renewed again', async () => {
   };
   await clock.advance(60_000);
   expect([lostOf.has('member.renew'), one.isValid, await box.members.isAlive('renewed')]).toEqual([true, true, true]);
+});
+
+it('a request whose server was killed may have been done, and that is what its caller hears', async () => {
+  const store = await open('memory:', { clock });
+  const { server: both } = new TestServer(store, { clock });
+  let isKilled = (_: TypeError): void => undefined;
+  const killed = new Promise<never>((_, reject) => (isKilled = reject));
+  const sent: Promise<Response>[] = [];
+  const person = connect(URL_OF_TESTS, {
+    ...{ token: LOCAL, clock, retryMs: 3_000 },
+    fetch: (input, init) => {
+      sent.push(both.fetch(new Request(String(input), init)));
+      return sent.length === 1 ? Promise.race([...sent, killed]) : (sent.at(-1) as Promise<Response>);
+    },
+  });
+  // What it began never ends, and its connection breaks.
+  const begun = vi.spyOn(store.bus, 'transaction').mockImplementationOnce(() => {
+    isKilled(new TypeError('terminated'));
+    return new Promise(() => undefined);
+  });
+  await expect(settledIn(clock, person.bus.put('colour', 'red'))).rejects.toMatchObject({
+    code: 'outcome-unknown',
+    message: expect.stringContaining('may have been done') as string,
+  });
+  expect(begun).toHaveBeenCalledOnce();
+  expect(sent.length).toBeGreaterThan(1);
+  await person.close();
+  await store.close();
 });
 
 it('are all that change anything, but for what a client does not do', () => {

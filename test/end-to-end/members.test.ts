@@ -1,5 +1,6 @@
 // Members and leaders, as scripts use them.
 
+import { writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, ENTRY, isAlive, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
@@ -77,7 +78,7 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
 
   it('runs a command in one place; when the leader is killed it moves, after what it left has been ended', async () => {
     const lead = (...options: readonly string[]): ReturnType<typeof cli> =>
-      cli('lead', '--name', 'shop', '--ttl', '4s', ...options, '--', 'sh', '-c', WORK);
+      cli('lead', '--name', 'shop', '--ttl', '4s', '--grace', '5s', ...options, '--', 'sh', '-c', WORK);
     const first = lead();
     const one = await first.pidOf();
     const second = lead('--verbose', '--holder', 'second');
@@ -114,5 +115,69 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
     expect((await cli('lead', '--name', 'shared', '--', 'sh', '-c', 'exit 9').ended).code).toBe(9);
     const unnamed = await cli('lead', '--', 'true').ended;
     expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('--name')]);
+  });
+
+  it('says once that its commands may overlap, where others can begin on other machines before a command has ended', async () => {
+    const told = async (...options: readonly string[]): Promise<string> =>
+      (await cli('lead', '--name', 'told', ...options, '--', 'true').ended).stderr;
+    expect(await told()).toBe('');
+    expect(await told('--ttl', '15s', '--grace', '1400ms')).toBe('');
+    const warning = `signalbox: --grace is not less than a tenth of --ttl (1500ms): after a loss, another machine may begin while the command still ends\n`;
+    expect(await told('--ttl', '15s', '--grace', '1500ms')).toBe(kind === 'etcd' ? warning : '');
+  });
+
+  // It hears TERM, and HUP as many do: as a word to read its configuration again. It ends once it may.
+  const SLOW_TO_END = `trap 'trap "" TERM; echo "stopping"; until test -e may-end; do sleep 0.02; done; exit 0' TERM
+    trap 'echo "read again"' HUP
+    echo "pid $$"; while :; do sleep 0.02; done`;
+  const leadSlowly = (): ReturnType<typeof cli> =>
+    cli('lead', '--name', 'slow', '--grace', '1h', '--', 'sh', '-c', SLOW_TO_END);
+  const takeLead = async (lead: ReturnType<typeof cli>): Promise<void> => {
+    expect((await cli('lock', 'break', 'lead:slow', '--reason', 'test').ended).code).toBe(0);
+    await lead.prints(/ending the command/, 'stderr');
+  };
+  /** Whether it takes another turn, or ends. */
+  const whatComesAfter = (lead: ReturnType<typeof cli>, first: number): Promise<string> =>
+    lead.prints(new RegExp(`^pid (?!${first}$)\\d+$`, 'm')).then(
+      () => 'another turn',
+      () => 'the end',
+    );
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+  ] as const)('ends by %s that comes while the command of a lost lead is being ended', async (signal, code) => {
+    const lead = leadSlowly();
+    const first = await lead.pidOf();
+    await takeLead(lead);
+    await lead.prints(/stopping/);
+    lead.kill(signal);
+    writeFileSync(place.path('may-end'), '');
+    expect(await whatComesAfter(lead, first)).toBe('the end');
+    expect((await lead.ended).code).toBe(code);
+  });
+
+  it('ends by a TERM even if the lead is lost while the command obeys it', async () => {
+    const lead = leadSlowly();
+    const first = await lead.pidOf();
+    lead.kill('SIGTERM');
+    await lead.prints(/stopping/);
+    await takeLead(lead);
+    writeFileSync(place.path('may-end'), '');
+    expect(await whatComesAfter(lead, first)).toBe('the end');
+    expect((await lead.ended).code).toBe(143);
+  });
+
+  it('takes another turn after a HUP by which the command did not end', async () => {
+    const lead = leadSlowly();
+    const first = await lead.pidOf();
+    lead.kill('SIGHUP');
+    await lead.prints(/read again/);
+    await takeLead(lead);
+    writeFileSync(place.path('may-end'), '');
+    expect(await whatComesAfter(lead, first)).toBe('another turn');
+    lead.kill('SIGTERM');
+    expect((await lead.ended).code).toBe(0);
   });
 });

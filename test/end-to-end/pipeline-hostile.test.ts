@@ -1,6 +1,7 @@
 // Runbooks that are wrong, or were made to do harm: a clear error with its place, and nothing of them runs.
 
 import { existsSync, writeFileSync } from 'node:fs';
+import { defineRunbook, open } from 'signalbox';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, type Ended, Scratch, startProgram } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
@@ -146,8 +147,11 @@ describe('a command that prints ten megabytes', () => {
 });
 
 describe('output that cannot be written', () => {
-  const scratch = new Scratch();
+  let scratch: Scratch;
   beforeAll(built);
+  beforeEach(() => {
+    scratch = new Scratch();
+  });
   afterEach(() => scratch.remove());
 
   it('ends the command, and leaves the pipeline to be resumed', async () => {
@@ -164,6 +168,22 @@ describe('output that cannot be written', () => {
       stderr: expect.stringContaining('stdout cannot be written') as string,
     });
     expect(await scratch.json('pipeline', 'status', 'full')).toMatchObject({ isDriven: false, endedAt: null });
+  });
+
+  it('ends a standing driver too', async () => {
+    const box = await open(scratch.store, { maintains: false });
+    const phases = [{ name: 'a', run: 'exec sleep 100', idempotent: true }];
+    await box.pipelines.start(defineRunbook({ name: 'r', phases }), { id: 'driven', cwd: scratch.dir });
+    await box.close();
+    const shell = startProgram('sh', ['-c', '"$NODE" "$CLI" pipeline drive --all > /dev/full'], {
+      cwd: scratch.dir,
+      env: { NODE: process.execPath, CLI, SIGNALBOX_URL: scratch.store },
+    });
+    expect(await shell.ended).toMatchObject({
+      code: 69,
+      stderr: expect.stringContaining('stdout cannot be written') as string,
+    });
+    expect(await scratch.json('pipeline', 'status', 'driven')).toMatchObject({ isDriven: false, endedAt: null });
   });
 });
 

@@ -7,6 +7,7 @@ import { makeCertificates } from '../server/certificates.ts';
 import { CLI, type Ended, inResident, Scratch, signalbox, start, type Started } from '../support/cli.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
 import { inFile } from '../support/stores.ts';
+import { until } from '../support/until.ts';
 
 let scratch: Scratch;
 let server: Started;
@@ -241,6 +242,20 @@ describe('through a server', () => {
     const { code, stdout } = await second.ended;
     expect([code, Number(stdout) > 0]).toEqual([0, true]);
     await first.ended;
+  });
+
+  it('members join begins nothing if it was to end before it heard that it is a member', async () => {
+    const way = await Proxy.start(Number(new URL(url).port));
+    way.stall('answers');
+    const env = { ...environment(), SIGNALBOX_URL: `http://127.0.0.1:${way.port}` };
+    const join = start(['members', 'join', 'hasty', '--', 'echo', 'begun'], { env, cwd: scratch.dir });
+    const names = async (): Promise<string> => (await scratch.run('members', 'list', '--names')).stdout;
+    await until(async () => (await names()).includes('hasty'));
+    join.child.kill('SIGTERM');
+    way.goOn();
+    expect(await join.ended).toEqual({ code: 143, stdout: '', stderr: '' });
+    expect(await names()).not.toContain('hasty');
+    await way.stop();
   });
 
   it('looks and guards answer what the store answers', async () => {

@@ -57,6 +57,7 @@ export async function runAlongside(
       const child = await GatedChild.start(program, argv, environment, gate);
       if (held.noted !== undefined) return await begunWithNotes(held, held.noted, terms, child, signals, voice);
       try {
+        if (signals.left !== undefined) throw new Failure('closed', 'left');
         if (!held.isValid) throw new CliExit(EXIT.notAcquired, `${held.what}: lost before the command could begin`);
         return await supervise(terms, [held], child, signals, voice, held.signal);
       } finally {

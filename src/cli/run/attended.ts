@@ -3,8 +3,8 @@
  * stays alive until `work` is over.
  */
 import { NotStarted } from '../../host/index.ts';
-import { CliExit } from '../exit-code.ts';
-import type { RunEnded } from './ended.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { LostWhileEnding, type RunEnded } from './ended.ts';
 import { Signals } from './signals.ts';
 import { hasTerminal } from './terminal.ts';
 import { type Tells, Voice } from './voice.ts';
@@ -29,8 +29,10 @@ export async function attended(tells: Tells, work: (attendance: Attendance) => P
     return await work({ signals, voice, sharesTerminal });
   } catch (error) {
     if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
-    if (signals.left === undefined) throw error;
-    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
+    const by = (signal: NodeJS.Signals): RunEnded => ({ signal, interrupted: sharesTerminal && signal === 'SIGINT' });
+    if (signals.left !== undefined) return by(signals.left);
+    const isLoss = error instanceof CliExit && error.exitCode === EXIT.lost;
+    throw isLoss && signals.endedBy !== undefined ? new LostWhileEnding(error, by(signals.endedBy)) : error;
   } finally {
     clearInterval(alive);
     voice.done();

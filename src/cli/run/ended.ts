@@ -1,9 +1,19 @@
 /** Ends this process as its command ended. */
 import { type Ended, exitCodeOf } from '../../host/index.ts';
-import { CliExit } from '../exit-code.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
 
 /** `interrupted`: by Ctrl-C on our terminal. */
 export type RunEnded = Ended & { readonly interrupted?: boolean };
+
+/** A hold was lost, and a signal asked for the end as well: whoever would begin again after a loss ends as by that signal. */
+export class LostWhileEnding extends CliExit {
+  readonly ended: RunEnded;
+
+  constructor({ message, details }: CliExit, ended: RunEnded) {
+    super(EXIT.lost, message, details);
+    this.ended = ended;
+  }
+}
 
 /**
  * Uses the exit code that shells use for a signal, and the signal itself only after Ctrl-C: a shell that runs a script

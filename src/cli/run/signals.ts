@@ -19,6 +19,8 @@ export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'stop' | 'none';
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGUSR1', 'SIGUSR2'];
 const LISTENED: readonly NodeJS.Signals[] = [...ENDING, 'SIGTSTP', 'SIGCONT'];
 const INTERRUPTING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+/** Not HUP, by which many commands read their configuration again and go on. */
+const ENDING_A_COMMAND: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGQUIT'];
 const FROM_TERMINAL: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
 
 export function reaction(
@@ -52,6 +54,7 @@ export class Signals {
   #left: NodeJS.Signals | undefined;
   /** A signal that should end the command has arrived, no matter how it reaches the command. */
   wasInterrupted = false;
+  #endedBy: NodeJS.Signals | undefined;
 
   constructor(sharesTerminal: boolean) {
     this.#sharesTerminal = sharesTerminal;
@@ -73,6 +76,11 @@ export class Signals {
     return this.#left;
   }
 
+  /** The first signal that asked for the end of it all after the command had begun, if one did. */
+  get endedBy(): NodeJS.Signals | undefined {
+    return this.#endedBy;
+  }
+
   running(passOn: (signal: NodeJS.Signals) => void): void {
     this.#phase = 'running';
     this.#passOn = passOn;
@@ -92,6 +100,7 @@ export class Signals {
 
   readonly #heard = (signal: NodeJS.Signals): void => {
     if (INTERRUPTING.includes(signal)) this.wasInterrupted = true;
+    if (this.#asksForTheEnd(signal)) this.#endedBy ??= signal;
     switch (reaction(this.#phase, signal, this.#sharesTerminal, mayHearKeys)) {
       case 'pass-on':
         return this.#passOn(signal);
@@ -107,4 +116,9 @@ export class Signals {
       case 'none':
     }
   };
+
+  #asksForTheEnd(signal: NodeJS.Signals): boolean {
+    if (this.#phase === 'waiting') return false;
+    return (this.#phase === 'running' ? ENDING_A_COMMAND : INTERRUPTING).includes(signal);
+  }
 }
