@@ -114,7 +114,11 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
   /** Releases it at the end of a block with `await using`, unless it was completed or failed. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#ended?.catch(() => undefined);
-    if (this.#ended === undefined) await this.release();
+    if (this.#ended !== undefined || this.lost !== undefined) return;
+    await this.release().catch((error: unknown) => {
+      // The call that ended the claim has thrown the doubt already.
+      if (error !== this.#doubt) throw error;
+    });
   }
 
   /** @internal Once the signal has aborted, an end is repeated only for the usual time of a request. */

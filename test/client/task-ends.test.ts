@@ -121,8 +121,35 @@ describe('a task whose end was refused', () => {
       await complete(...given);
       throw new Failure('outcome-unknown', 'the store did not answer');
     });
-    await expect(settledIn(clock, claim.complete())).rejects.toMatchObject({ code: 'outcome-unknown' });
+    const inBlock = async (): Promise<void> => {
+      await using ending = claim;
+      await ending.complete();
+    };
+    await expect(settledIn(clock, inBlock())).rejects.toMatchObject({ code: 'outcome-unknown' });
     expect(await server.box.tasks.status('t')).toBe('complete');
+  });
+});
+
+describe('a block that a claim was made for', () => {
+  it('ends with its own error and without a further wait, if the claim was lost', async () => {
+    const claim = await box.tasks.claim('t');
+    const inBlock = async (): Promise<void> => {
+      await using ending = claim;
+      wire.isCut = true;
+      await ending.complete();
+    };
+    await expect(settledIn(clock, inBlock(), 500)).rejects.toMatchObject({ name: 'Failure', code: 'outcome-unknown' });
+    expect(keysOf('/release')).toEqual([]);
+  });
+
+  it('gives the task back whose end was refused', async () => {
+    const claim = await box.tasks.claim('t');
+    const inBlock = async (): Promise<void> => {
+      await using ending = claim;
+      await ending.complete('x'.repeat(2_000_000));
+    };
+    await expect(inBlock()).rejects.toMatchObject({ code: 'invalid' });
+    expect(await server.box.tasks.status('t')).toBe('pending');
   });
 });
 
