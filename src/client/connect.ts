@@ -4,7 +4,7 @@ import { Failure, shown } from '../failure.ts';
 import { surveyFrom, type SurveyJson } from '../json/survey.ts';
 import { HoldSet } from '../runtime/holds/hold-set.ts';
 import type { Want } from '../runtime/holds/wants.ts';
-import type { EventHandler, EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
+import type { EventHandler, EventOf, EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import type { Survey, SurveyOptions } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import { RemoteBus } from './bus.ts';
@@ -190,19 +190,36 @@ export class RemoteSignalbox implements AsyncDisposable {
     return semaphore;
   }
 
-  /** Calls the handler for every new event. Resolves once it can miss no event; rejects if no server answers. */
+  /**
+   * Calls the handler for every new event. Resolves once it can miss no event; rejects if no server answers. What the handler
+   * throws is an uncaught exception, and so is the refusal of a server that ends the subscription later.
+   */
   on<Pattern extends EventPattern>(
     pattern: Pattern,
     handler: EventHandler<Pattern>,
   ): Promise<{ readonly unsubscribe: () => void }> {
+    return this.subscribe(pattern, handler, thrownLater);
+  }
+
+  /** @internal `onRefused`: gets the error that ends the subscription, if a server refuses to go on with it. */
+  subscribe<Pattern extends EventPattern>(
+    pattern: Pattern,
+    handler: EventHandler<Pattern>,
+    onRefused: (error: unknown) => void,
+  ): Promise<{ readonly unsubscribe: () => void }> {
     const over = new AbortController();
     return new Promise((resolve, reject) => {
-      const opened = (): void => resolve({ unsubscribe: () => over.abort() });
-      const events = this.events<Pattern>(pattern, { signal: over.signal, onOpen: opened });
-      const read = async (): Promise<void> => {
-        for await (const event of events) await handler(event as never);
+      let failed: (error: unknown) => void = reject;
+      const opened = (): void => {
+        failed = onRefused;
+        resolve({ unsubscribe: () => over.abort() });
       };
-      read().catch(reject);
+      const events = this.events<Pattern>(pattern, { signal: over.signal, onOpen: opened });
+      const handle = async (event: EventOf<Pattern>): Promise<void> => handler(event as never);
+      const read = async (): Promise<void> => {
+        for await (const event of events) await handle(event).catch(thrownLater);
+      };
+      read().catch((error: unknown) => failed(error));
     });
   }
 
@@ -301,6 +318,13 @@ export class RemoteSignalbox implements AsyncDisposable {
   #look<T>(path: string): Promise<T> {
     return this.#connected.requests.ask<T>({ method: 'GET', path });
   }
+}
+
+/** Throws an error that has no caller as the runtime throws that of an event listener. */
+function thrownLater(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
 }
 
 /** Removes a slash at the end, and refuses a token in the URL, which would end up in logs. */

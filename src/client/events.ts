@@ -3,6 +3,7 @@ import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
 import { instant, sinceMs, type Timer } from './clock.ts';
+import { ServerRefusal } from './problem.ts';
 import type { Requests } from './requests.ts';
 
 /** Which events, and from where on. */
@@ -62,7 +63,7 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
 
 /**
  * The messages of a stream, which is opened again whenever it is lost, at the next server. Throws if no server answers at first,
- * or if one refuses.
+ * or if one refuses it, at first or later.
  */
 export async function* streamed(
   requests: Requests,
@@ -102,7 +103,7 @@ export async function* streamed(
         trouble = new Failure('unavailable', 'the server ended the stream');
       } catch (error) {
         if (over.aborted) return;
-        if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
+        if (isFinal(error, hasOpened)) throw error;
         trouble = error;
       } finally {
         cut.abort();
@@ -116,6 +117,12 @@ export async function* streamed(
   } finally {
     untold?.cancel();
   }
+}
+
+/** A stream only reads, so one that was open is opened again whatever trouble the server has; a refusal stays a refusal. */
+function isFinal(error: unknown, hasOpened: boolean): boolean {
+  if (!(error instanceof Failure) || ['unavailable', 'closed'].includes(error.code)) return false;
+  return !(hasOpened && error instanceof ServerRefusal && error.problem.status >= 500);
 }
 
 /** Ends a silent connection: otherwise the reader would wait for ever on one that died without closing. */

@@ -29,7 +29,8 @@ export {
   type RemoteSemaphoreAttempt,
   type RemoteSemaphoreOptions,
 } from './semaphore.ts';
-export { RemoteClaim, type RemoteClaimAttempt, type RemoteClaimOptions, RemoteTasks } from './tasks.ts';
+export { RemoteClaim } from './task-claim.ts';
+export { type RemoteClaimAttempt, type RemoteClaimOptions, RemoteTasks } from './tasks.ts';
 export { RemoteTokens } from './tokens.ts';
 export { RemoteWitness } from './witness.ts';
 export { HoldSet } from '../runtime/holds/hold-set.ts';

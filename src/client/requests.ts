@@ -46,6 +46,8 @@ export interface Ask {
   readonly body?: object;
   /** Repeating it would do harm, so it carries an Idempotency-Key. */
   readonly isKeyed?: true;
+  /** The request that an earlier call has sent: with `isKeyed`, the server carries it out once, however many calls send it. */
+  readonly same?: SameRequest;
   /** It changes nothing, although it is no GET. */
   readonly isLook?: true;
   /** How long the server may take before it answers. */
@@ -57,6 +59,13 @@ export interface Ask {
   readonly answerMs?: number;
   /** Called when an attempt gets no answer although the server may have carried it out. */
   readonly onUnsure?: () => void;
+}
+
+/** One request with an Idempotency-Key, which several calls may send. */
+export interface SameRequest {
+  readonly key: string;
+  /** Where an attempt went that got no answer: the key belongs to the token that was sent there. */
+  unsure?: Permitted;
 }
 
 export interface Answered {
@@ -105,13 +114,14 @@ export class Requests {
   async send(ask: Ask): Promise<Answered> {
     const begun = instant(this.clock);
     const limit = ask.retryMs ?? this.retryMs;
-    const key = ask.isKeyed === true ? newKey() : undefined;
+    const key = ask.isKeyed === true ? (ask.same?.key ?? newKey()) : undefined;
     /** Where an attempt went that got no answer, although the server may have carried it out. */
-    let unsure: Permitted | undefined;
+    let unsure: Permitted | undefined = ask.same?.unsure;
     for (let failures = 0; ; failures++) {
       const tried = await this.#once(ask, key, unsure);
       if ('error' in tried && tried.sentTo !== undefined && !wasRefused(tried.error)) {
         unsure ??= tried.sentTo;
+        if (ask.same !== undefined) ask.same.unsure = unsure;
         ask.onUnsure?.();
       }
       if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 && !tried.isReplayed };

@@ -1,8 +1,8 @@
 /** Tasks over HTTP: publish, claim, end, look. */
-import type { ClaimName, Json, TaskStatus, Token } from '../core/index.ts';
+import type { ClaimName, Json, TaskStatus } from '../core/index.ts';
 import { taskFrom, type TaskJson } from '../json/task.ts';
 import type { RenewOutcome } from '../runtime/holds/terms.ts';
-import { type HoldLost, NotAcquired } from '../runtime/refusal.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
 import type { CompleteOutcome, EndOutcome, FailOutcome, TaskReleaseOutcome } from '../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../runtime/tasks/dispatch.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../runtime/tasks/unclaimed.ts';
@@ -13,10 +13,10 @@ import type { TaskWaitOptions } from '../runtime/tasks/task-waiters.ts';
 import type { ForceOptions, ForceOutcome, RequeueOptions } from '../runtime/tasks/tasks.ts';
 import { abortedOr, unlessAborted } from './abandoned.ts';
 import { type Instant, instant, sinceMs } from './clock.ts';
-import { Kept } from './kept.ts';
 import { type ProblemDetails, refusedWith } from './problem.ts';
-import { newKey, segment } from './requests.ts';
+import { newKey, type SameRequest, segment } from './requests.ts';
 import { type Connected, holderIn } from './resource.ts';
+import { type ClaimAnswer, RemoteClaim } from './task-claim.ts';
 
 /** The worker that claims, over HTTP. */
 export interface RemoteClaimOptions extends TaskWaitOptions {
@@ -33,12 +33,10 @@ export type RemoteClaimAttempt<Data = Json, Result = Json> =
   | { readonly ok: true; readonly kind: 'claimed'; readonly claim: RemoteClaim<Data, Result> }
   | { readonly ok: false; readonly kind: 'missing' | 'taken' | 'finished' | 'blocked' | 'unfit' | 'none' };
 
-interface Answer extends Omit<DetachedClaim, 'id'> {
-  readonly task: string;
-}
-
 /** How long one request waits. A wait that its caller gave up may last this long at the server. */
 const LONGEST_WAIT_MS = 10_000;
+/** The time of a claim counts from before the request: one that is granted at the end of it must have enough time left. */
+const WAITED_OF_TTL = 1 / 3;
 
 /** The tasks of a store, at a server. */
 export class RemoteTasks {
@@ -126,17 +124,26 @@ export class RemoteTasks {
 
   /** Releases a claim, named by its token, its holder, or both. Changes nothing if they do not name the owner. */
   release(id: string, claim: ClaimName): Promise<TaskReleaseOutcome> {
-    return this.#ended(id, 'release', claim);
+    return this.endWith(id, 'release', claim);
   }
 
   /** Completes the task of a claim, named by its token, its holder, or both: no worker can claim it again. */
   complete(id: string, claim: ClaimName, result?: unknown): Promise<CompleteOutcome> {
-    return this.#ended(id, 'complete', { ...claim, result });
+    return this.endWith(id, 'complete', { ...claim, result });
   }
 
   /** Reports that a claim failed: the task is pending again while it has retries left, else failed. */
   fail(id: string, claim: ClaimName, reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
-    return this.#ended(id, 'fail', { ...claim, ...options, reason });
+    return this.endWith(id, 'fail', { ...claim, ...options, reason });
+  }
+
+  /** @internal `same`: the request that an earlier call has sent. */
+  async endWith<T extends EndOutcome>(id: string, what: string, body: object, same?: SameRequest): Promise<T> {
+    try {
+      return outcomeIn<T>(await this.#post(id, what, body, same));
+    } catch (error) {
+      return outcomeIn<T>(refusedWith(error, 'not-owner'));
+    }
   }
 
   /** Takes the task from its owner, for administrators; with a token, only if that claim still has it. */
@@ -207,13 +214,15 @@ export class RemoteTasks {
     const resource = id === undefined ? 'task' : `task/${id}`;
     const path = id === undefined ? '/v1/tasks/claim' : `${taskPath(id)}/claim`;
     const who = holder ?? named ?? `client:${newKey()}`;
+    const kept = ttlMs ?? (isKept ? this.#connected.ttlMs : undefined);
+    const longestMs = Math.min(LONGEST_WAIT_MS, (kept ?? Number.POSITIVE_INFINITY) * WAITED_OF_TTL);
     for (;;) {
       const since = instant(clock);
-      const forMs = Math.max(0, Math.min(waitMs - sinceMs(clock, begun), LONGEST_WAIT_MS));
-      const kept = ttlMs ?? (isKept ? this.#connected.ttlMs : undefined);
+      const forMs = Math.max(0, Math.min(waitMs - sinceMs(clock, begun), longestMs));
       const body = { holder: who, capabilities, ttlMs: kept, waitMs: forMs };
-      const asked = requests.ask<Answer>({ method: 'POST', path, body, isKeyed: true, waitMs: forMs });
-      const giveBack = async ({ task, token }: Answer): Promise<void> => void (await this.release(task, { token }));
+      const asked = requests.ask<ClaimAnswer>({ method: 'POST', path, body, isKeyed: true, waitMs: forMs });
+      const giveBack = async ({ task, token }: ClaimAnswer): Promise<void> =>
+        void (await this.release(task, { holder: who, token }));
       try {
         return { answer: await unlessAborted(asked, signal, giveBack), since };
       } catch (error) {
@@ -224,17 +233,9 @@ export class RemoteTasks {
     }
   }
 
-  #post<T>(id: string, what: string, body: object): Promise<T> {
+  #post<T>(id: string, what: string, body: object, same?: SameRequest): Promise<T> {
     const path = `${taskPath(id)}/${what}`;
-    return this.#connected.requests.ask<T>({ method: 'POST', path, body, isKeyed: true });
-  }
-
-  async #ended<T extends EndOutcome>(id: string, what: string, body: object): Promise<T> {
-    try {
-      return outcomeIn<T>(await this.#post(id, what, body));
-    } catch (error) {
-      return outcomeIn<T>(refusedWith(error, 'not-owner'));
-    }
+    return this.#connected.requests.ask<T>({ method: 'POST', path, body, isKeyed: true, ...(same && { same }) });
   }
 
   async #put<T extends RequeueOutcome | ForgetOutcome>(
@@ -251,110 +252,8 @@ export class RemoteTasks {
 }
 
 interface Claimed {
-  readonly answer: Answer;
+  readonly answer: ClaimAnswer;
   readonly since: Instant;
-}
-
-/** A claim that renews itself until its worker ends it. */
-export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable {
-  /** The id of the task. */
-  readonly id: string;
-  /** `task/42`. */
-  readonly resource: string;
-  /** The token of the claim; each later claim of this task has a larger one. */
-  readonly token: Token;
-  /** The name of the worker. */
-  readonly holder: string;
-  /** The data of the task. */
-  readonly data: Data;
-  /** One for the first worker that tries, two for the next. */
-  readonly attempt: number;
-  readonly #tasks: RemoteTasks;
-  readonly #kept: Kept;
-  #ended: Promise<EndOutcome> | undefined;
-
-  /** @internal */
-  constructor({ requests }: Connected, tasks: RemoteTasks, answer: Answer, since: Instant) {
-    this.id = answer.task;
-    this.resource = `task/${answer.task}`;
-    this.token = answer.token;
-    this.holder = answer.holder;
-    this.data = answer.data as Data;
-    this.attempt = answer.attempt;
-    this.#tasks = tasks;
-    this.#kept = new Kept(requests, {
-      ...{ resource: this.resource, ttlMs: answer.ttlMs, since },
-      renew: async (retryMs) => {
-        const outcome = await tasks.renewWithin(this.id, this.#name, retryMs);
-        if (outcome.kind === 'lost') return { why: 'expired' };
-        return outcome.kind === 'not-owner' ? { why: 'reclaimed' } : { ttlMs: outcome.ttlMs };
-      },
-    });
-  }
-
-  /** Identifies this claim among all claims of the task. */
-  get claimId(): string {
-    return `token:${this.token}`;
-  }
-
-  /**
-   * Aborts with a `HoldLost` if the claim ends and its worker did not end it. If it was taken by force, it aborts at the next
-   * renewal.
-   */
-  get signal(): AbortSignal {
-    return this.#kept.signal;
-  }
-
-  /** Whether this worker still has the task, by the clock at the moment of the call. */
-  get isValid(): boolean {
-    return this.#kept.isValid;
-  }
-
-  /** Why it was lost, if it was. */
-  get lost(): HoldLost | undefined {
-    return this.#kept.lost;
-  }
-
-  /** Throws `HoldLost` if this worker has lost the task. Call it before a step that cannot be undone. */
-  check(): void {
-    this.#kept.check();
-  }
-
-  /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if this worker has lost it. */
-  complete(result?: Result): Promise<CompleteOutcome> {
-    return this.#end(() => this.#tasks.complete(this.id, this.#name, result));
-  }
-
-  /** Reports failure: the task is pending again while it has retries left, else failed. With `retry: false`, failed at once. */
-  fail(reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
-    return this.#end(() => this.#tasks.fail(this.id, this.#name, reason, options));
-  }
-
-  /** Gives the task back for another worker; this does not count as an attempt. */
-  release(): Promise<TaskReleaseOutcome> {
-    return this.#end(() => this.#tasks.release(this.id, this.#name));
-  }
-
-  /** The fields that a printed claim shows. */
-  toJSON(): { task: string; holder: string; token: Token; isValid: boolean } {
-    const { id: task, holder, token, isValid } = this;
-    return { task, holder, token, isValid };
-  }
-
-  /** Releases it at the end of a block with `await using`, unless it was completed or failed. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#ended === undefined) await this.release();
-  }
-
-  get #name(): { readonly holder: string; readonly token: Token } {
-    return { holder: this.holder, token: this.token };
-  }
-
-  /** Renews the claim until the answer arrives, which may take long. */
-  #end<T extends EndOutcome>(end: () => Promise<T>): Promise<T> {
-    this.#ended ??= end().finally(() => this.#kept.end());
-    return this.#ended as Promise<T>;
-  }
 }
 
 async function attempted<Data, Result>(

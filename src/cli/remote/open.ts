@@ -3,12 +3,14 @@
  * refuses with its name.
  */
 import { connect, type Judged, type RemoteSignalbox } from '../../client/connect.ts';
+import { systemClock } from '../../clock.ts';
 import { type Condition, type Explanation, requiredInputs, Verifier } from '../../core/index.ts';
 import { sha256 } from '../../host/index.ts';
 import type { HoldTold } from '../../runtime/holds/held-records.ts';
 import type { Entered, Ground } from '../../runtime/processes/children.ts';
 import { addressesOf } from '../../runtime/location/loopback.ts';
 import { serverToken } from '../../runtime/location/server-token.ts';
+import type { EventHandler, EventPattern, ResyncEvent } from '../../runtime/observe/event-types.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { VerifyOptions } from '../../runtime/witness/log.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
@@ -40,7 +42,9 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     acquireAll: client.acquireAll.bind(client),
     survey: client.survey.bind(client),
     events: client.events.bind(client),
-    on: client.on.bind(client),
+    on: <Pattern extends EventPattern>(pattern: Pattern, handler: EventHandler<Pattern>) =>
+      // A command that looks again gets the refusal itself, and ends with it.
+      client.subscribe(pattern, handler, () => void handler(resync())),
     close: client.close.bind(client),
     tasks: client.tasks,
     members: client.members,
@@ -56,6 +60,11 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
       eventsSince(client, pattern, at, listener, signal),
   };
   return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
+}
+
+/** What a handler gets if there are no events for it any more: look at the state. */
+function resync(): ResyncEvent {
+  return { type: 'resync', resource: '*', holder: '', at: systemClock.now() };
 }
 
 /** Refuses a method that a server has no request for, when a command calls it. */

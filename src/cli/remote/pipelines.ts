@@ -80,7 +80,8 @@ async function followed(
   let wake = new AbortController();
   const away = new Away(AWAY_MS, clock);
   // Events only wake the loop: if one is missed, or there are none, the next look still finds the change.
-  const subscription = client.on('pipeline:*', () => wake.abort()).catch(() => undefined);
+  const woken = (): void => wake.abort();
+  const subscription = client.subscribe('pipeline:*', woken, woken).catch(() => undefined);
   try {
     for (;;) {
       wake = new AbortController();

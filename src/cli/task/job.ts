@@ -10,6 +10,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { RemoteClaim } from '../../client/task-claim.ts';
 import { timeLimit } from '../../clock.ts';
 import { documentProblem, type Json, LARGEST_DATA_BYTES } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -149,9 +150,12 @@ async function runWith(
 
 /** A claim whose end was not written would stay for as long as the session does, and the task would be done again. */
 async function written(claim: TaskClaim, stop: AbortSignal, end: () => Promise<EndOutcome>): Promise<EndOutcome> {
-  // Through a server the request repeats itself.
-  const persistently = (work: () => Promise<EndOutcome>): Promise<EndOutcome> =>
-    claim instanceof TaskClaim ? endPersistently(claim, stop, work) : work();
+  const persistently = (work: () => Promise<EndOutcome>): Promise<EndOutcome> => {
+    if (claim instanceof TaskClaim) return endPersistently(claim, stop, work);
+    // Through a server the claim repeats its end itself.
+    (claim as unknown as RemoteClaim).hurryAfter(stop);
+    return work();
+  };
   try {
     return await persistently(end);
   } catch (error) {

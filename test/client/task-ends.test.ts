@@ -1,0 +1,182 @@
+// The end of a task through a server that is away, slow or in trouble at that moment: the work is not lost, and not done twice.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Failure, open } from 'signalbox';
+import { connect, type RemoteSignalbox } from 'signalbox/client';
+import { TestClock } from 'signalbox/testing';
+import { LOCAL, TestServer } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
+
+const RETRY_MS = 3_000;
+const TTL_MS = 15_000;
+
+let clock: TestClock;
+let server: TestServer;
+let wire: Wire;
+let box: RemoteSignalbox;
+
+beforeEach(async () => {
+  clock = new TestClock();
+  server = new TestServer(await open('memory:', { clock }), { clock });
+  wire = new Wire(server);
+  box = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, retryMs: RETRY_MS, ttlMs: TTL_MS });
+  await box.tasks.publish('t', {}, { retries: 1 });
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  wire.isCut = false;
+  await box.close();
+  await server.close();
+});
+
+const keysOf = (what: string): (string | null)[] =>
+  wire.sent.filter(({ path }) => path.endsWith(what)).map(({ key }) => key);
+
+describe('a task that ends while its server is away', () => {
+  it('is completed when the server is back, for as long as the claim lasts', async () => {
+    const claim = await box.tasks.claim('t');
+    wire.isCut = true;
+    const completed = claim.complete({ built: true });
+    await clock.advance(10_000);
+    wire.isCut = false;
+    expect(await settledIn(clock, completed)).toMatchObject({ kind: 'completed' });
+    expect(await server.box.tasks.show('t')).toMatchObject({ status: 'complete', result: { built: true } });
+    expect(claim.signal.aborted).toBe(false);
+    expect(new Set(keysOf('/complete')).size).toBe(1);
+  });
+
+  it('is completed once although the server was cut off after it had done so', async () => {
+    const claim = await box.tasks.claim('t');
+    wire.losesAnswer = (path) => {
+      const isEnd = path.endsWith('/complete');
+      if (isEnd) wire.isCut = true;
+      return isEnd;
+    };
+    const completed = claim.complete();
+    await clock.advance(7_000);
+    wire.isCut = false;
+    expect(await settledIn(clock, completed)).toMatchObject({ kind: 'completed' });
+    // A renewal finds no claim any more, because it has ended as its worker wanted.
+    expect([claim.signal.aborted, claim.lost]).toEqual([false, undefined]);
+    expect(new Set(keysOf('/complete')).size).toBe(1);
+  });
+
+  it('keeps its claim while the server answers renewals and no end', async () => {
+    const claim = await box.tasks.claim('t');
+    vi.spyOn(server.box.tasks, 'complete').mockRejectedValue(new Failure('unavailable', 'the store is away'));
+    const completed = claim.complete();
+    await clock.advance(4 * TTL_MS);
+    expect(claim.isValid).toBe(true);
+    vi.restoreAllMocks();
+    expect(await settledIn(clock, completed)).toMatchObject({ kind: 'completed' });
+  });
+
+  it('is told that it cannot be completed, once the claim is over', async () => {
+    const claim = await box.tasks.claim('t');
+    wire.isCut = true;
+    await expect(settledIn(clock, claim.complete(), 500)).rejects.toMatchObject({ code: 'outcome-unknown' });
+    expect(claim.lost).toMatchObject({ why: 'disconnected' });
+    wire.isCut = false;
+    await clock.advance(TTL_MS);
+    expect(await claim.complete()).toMatchObject({ kind: 'not-owner' });
+  });
+
+  it('waits only for the usual time once its worker is in a hurry', async () => {
+    const claim = await box.tasks.claim('t');
+    const hurry = new AbortController();
+    claim.hurryAfter(hurry.signal);
+    wire.isCut = true;
+    const released = claim.release();
+    released.catch(() => undefined);
+    await clock.advance(RETRY_MS + 1_000);
+    hurry.abort();
+    await clock.advance(RETRY_MS + 1_000);
+    await expect(released).rejects.toMatchObject({ code: 'outcome-unknown' });
+    expect(claim.isValid).toBe(true);
+  });
+});
+
+describe('a task whose end was refused', () => {
+  it('can be ended otherwise, and is renewed until then', async () => {
+    const claim = await box.tasks.claim('t');
+    const tooLarge = 'x'.repeat(2_000_000);
+    await expect(claim.complete(tooLarge)).rejects.toMatchObject({ code: 'invalid' });
+    await clock.advance(4 * TTL_MS);
+    expect(claim.isValid).toBe(true);
+    expect(await claim.fail('its result was too large')).toMatchObject({ kind: 'retried' });
+  });
+
+  it('is completed by a new request after the server could not say whether the first one was done', async () => {
+    const claim = await box.tasks.claim('t');
+    const doubt = new Failure('outcome-unknown', 'the store did not answer');
+    vi.spyOn(server.box.tasks, 'complete').mockRejectedValueOnce(doubt);
+    expect(await settledIn(clock, claim.complete())).toMatchObject({ kind: 'completed' });
+    expect(new Set(keysOf('/complete')).size).toBe(2);
+  });
+
+  it('is not called lost if the first request was done after all, but nobody can say so', async () => {
+    const claim = await box.tasks.claim('t');
+    const complete = server.box.tasks.complete.bind(server.box.tasks);
+    vi.spyOn(server.box.tasks, 'complete').mockImplementationOnce(async (...given) => {
+      await complete(...given);
+      throw new Failure('outcome-unknown', 'the store did not answer');
+    });
+    const inBlock = async (): Promise<void> => {
+      await using ending = claim;
+      await ending.complete();
+    };
+    await expect(settledIn(clock, inBlock())).rejects.toMatchObject({ code: 'outcome-unknown' });
+    expect(await server.box.tasks.status('t')).toBe('complete');
+  });
+});
+
+describe('a block that a claim was made for', () => {
+  it('ends with its own error and without a further wait, if the claim was lost', async () => {
+    const claim = await box.tasks.claim('t');
+    const inBlock = async (): Promise<void> => {
+      await using ending = claim;
+      wire.isCut = true;
+      await ending.complete();
+    };
+    await expect(settledIn(clock, inBlock(), 500)).rejects.toMatchObject({ name: 'Failure', code: 'outcome-unknown' });
+    expect(keysOf('/release')).toEqual([]);
+  });
+
+  it('gives the task back whose end was refused', async () => {
+    const claim = await box.tasks.claim('t');
+    const inBlock = async (): Promise<void> => {
+      await using ending = claim;
+      await ending.complete('x'.repeat(2_000_000));
+    };
+    await expect(inBlock()).rejects.toMatchObject({ code: 'invalid' });
+    expect(await server.box.tasks.status('t')).toBe('pending');
+  });
+});
+
+describe('a claim that waits through a server', () => {
+  it('is given back by a token that may act for its holder alone, when its caller has left', async () => {
+    const token = await server.token('worker', { holders: ['worker:1'] });
+    const bound = connect(URL_OF_TESTS, { token, fetch: wire.fetch, clock });
+    await server.box.tasks.claim('t', { holder: 'other' });
+    const leaving = new AbortController();
+    const given = bound.tasks.claimNext({ holder: 'worker:1', signal: leaving.signal });
+    await expect.poll(() => wire.sent.some(({ path }) => path.endsWith('/claim'))).toBe(true);
+    leaving.abort();
+    await expect(given).rejects.toMatchObject({ refusal: { kind: 'aborted' } });
+    await server.box.tasks.publish('late', {});
+    await expect.poll(() => wire.sent.some(({ path }) => path === '/v1/tasks/late/release')).toBe(true);
+    await expect.poll(() => server.box.tasks.status('late')).toBe('pending');
+    await bound.close();
+  });
+
+  it('is valid although it was granted late in a long wait', async () => {
+    await server.box.tasks.claim('t', { holder: 'other' });
+    const waiting = box.tasks.claimNext({ ttlMs: 5_000 });
+    await clock.advance(9_000);
+    await server.box.tasks.publish('late', {});
+    const claim = await settledIn(clock, waiting, 1);
+    expect(claim.isValid).toBe(true);
+    await clock.advance(60_000);
+    expect(claim.isValid).toBe(true);
+  });
+});
