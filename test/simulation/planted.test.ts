@@ -166,7 +166,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a release that got no answer is said to have landed although the hold was taken away before it',
-    shownBy: 447,
+    shownBy: 717,
     workload: 'names',
     file: 'runtime/runtime.ts',
     right: 'isOurs && (await this.presence.hasReadAllSince(seen, until));',

@@ -61,7 +61,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a re-entry is not told that its outer hold is released',
     workload: 'names',
-    shownBy: 4,
+    shownBy: 6,
     file: 'runtime/holds/hold.ts',
     right: "this.runtime.holdings.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
     wrong: '',

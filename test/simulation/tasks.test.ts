@@ -18,7 +18,7 @@ const mutants: readonly Mutant[] = [
     oftener: [
       {
         file: 'runtime/write/chain-ends.ts',
-        right: 'if (before !== undefined && before.at > at) return;',
+        right: 'if (before !== undefined && before.at > at && before.end !== disproved) return;',
         wrong: '',
       },
     ],

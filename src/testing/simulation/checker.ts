@@ -69,6 +69,8 @@ export class Checker {
    * Only for these may the user learn of the loss after the next holder got in.
    */
   readonly #ended = new Set<string>();
+  /** The ids of holds on a lease of their own. */
+  readonly #detached = new Set<string>();
   /** Since when users should have learnt of their loss. */
   readonly #late = new WeakMap<Believer, number>();
   readonly #asking = new Map<string, Asking>();
@@ -183,10 +185,13 @@ export class Checker {
     return this.#world.now - since < HEARD_MS;
   }
 
-  /** Whether it was ended from outside, or is a re-entry into a hold of another process, which may release that at any time. */
+  /**
+   * Whether it was ended from outside, or is a re-entry into a hold that its process does not keep, and so follows in the record:
+   * one of another process, which may release it at any time, or a detached one, whose time may be over.
+   */
   #mayHearLate({ id, process, isReentry }: Held): boolean {
     if (this.#ended.has(id)) return true;
-    return isReentry === true && process !== undefined && processOf(id) !== process;
+    return isReentry === true && process !== undefined && (processOf(id) !== process || this.#detached.has(id));
   }
 
   #of(resource: string): Set<Believer> {
@@ -247,6 +252,7 @@ export class Checker {
 
   /** Checks that a hold changes only when its holder asks. */
   #checkChange(resource: string, before: Grant | undefined, after: Grant): void {
+    if (processOf(after.lease) !== after.lease) this.#detached.add(after.id);
     if (before === undefined) return;
     if ((after.weight ?? 0) < (before.weight ?? 0)) this.#checkUsers(resource, after);
     if (before.mode !== 'shared' || after.mode !== 'exclusive') return;

@@ -86,8 +86,14 @@ export class WitnessChecker {
 
 /** Switches the witness on before any process looks. */
 export async function switchWitnessOn(store: Store): Promise<void> {
-  // Loaded now, because loading it later would take real time.
-  await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/upkeep.ts')]);
+  // Loaded now, because loading it later would take real time, in which virtual time goes on: no seed would be repeatable.
+  await Promise.all([
+    import('../../runtime/witness/observed.ts'),
+    import('../../runtime/witness/upkeep.ts'),
+    import('../../runtime/witness/proving.ts'),
+    import('../../runtime/witness/sealing.ts'),
+    import('../../runtime/witness/checkpoints.ts'),
+  ]);
   await store.transaction(always([{ do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) }]));
 }
 
