@@ -14,7 +14,7 @@ import type { ForceOptions, ForceOutcome, RequeueOptions } from '../runtime/task
 import { abortedOr, unlessAborted } from './abandoned.ts';
 import { type Instant, instant, sinceMs } from './clock.ts';
 import { type ProblemDetails, refusedWith } from './problem.ts';
-import { newKey, type SameRequest, segment } from './requests.ts';
+import { newKey, type SameRequest, renewal, segment } from './requests.ts';
 import { type Connected, holderIn } from './resource.ts';
 import { type ClaimAnswer, RemoteClaim } from './task-claim.ts';
 
@@ -110,7 +110,7 @@ export class RemoteTasks {
   async renewWithin(id: string, claim: ClaimName, retryMs?: number): Promise<RenewOutcome> {
     try {
       const path = `${taskPath(id)}/renew`;
-      const limit = retryMs === undefined ? {} : { retryMs };
+      const limit = retryMs === undefined ? {} : renewal(retryMs);
       const { outcome, ttlMs, renewWithinMs } = await this.#connected.requests.ask<{
         outcome: 'refreshed';
         ttlMs: number;

@@ -6,7 +6,6 @@ import type { Task } from '../../core/index.ts';
 import { type Compare, type KeyValue, pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
 import { HEADS, headKey, chainPath, resourceOfChain, stateKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { taskKeys, taskResource } from '../tasks/keys.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { sendWitnessed } from '../write/write-once.ts';
