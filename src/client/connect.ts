@@ -116,7 +116,7 @@ export class RemoteSignalbox implements AsyncDisposable {
 
   /** @internal */
   constructor(requests: Requests, { holder, ttlMs = KEPT_TTL_MS }: ConnectOptions) {
-    this.#connected = { requests, holder, ttlMs, holds: new Map(), reentries: new Set() };
+    this.#connected = { requests, holder, ttlMs, holds: new Map(), reentries: new Set(), asks: new Set() };
     this.tasks = new RemoteTasks(this.#connected);
     this.pipelines = new RemotePipelines(requests);
     this.bus = new RemoteBus(requests);

@@ -153,7 +153,7 @@ export abstract class RemoteHold implements AsyncDisposable {
 
   /** Throws `HoldLost` if the hold has ended: call it before a step that cannot be undone. */
   check(): void {
-    if (!this.isValid) this.kept.check();
+    if (!this.isValid) throw this.lost ?? new HoldLost(this.resource, { why: 'released-elsewhere' });
   }
 
   /** Releases it. Does not throw if the hold was lost, because that would hide the error of the work done under it. */

@@ -40,6 +40,8 @@ export interface Connected {
   readonly holds: Map<string, RemoteHold>;
   /** Its re-entries, into holds of this program or of others. */
   readonly reentries: Set<RemoteHold>;
+  /** Of each request that is under way, the holds that this program has had meanwhile: its answer may be about one of them. */
+  readonly asks: Set<Set<RemoteHold>>;
 }
 
 interface WaitingAnswer {
@@ -182,11 +184,14 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const { requests, holds, reentries } = this.connected;
     const since = instant(requests.clock);
     const path = `${this.#path}/acquire`;
-    const before = [...holds.values()];
-    const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
+    const before = new Set(holds.values());
+    this.connected.asks.add(before);
+    const { body: answer, isRepeat } = await requests
+      .send({ method: 'POST', path, body, isKeyed: true })
+      .finally(() => this.connected.asks.delete(before));
     if ((answer as WaitingAnswer).outcome === 'waiting') return answer as WaitingAnswer;
     const grant = answer as Grant;
-    const ended = before.find(({ id, isOver }) => id === grant.id && isOver);
+    const ended = [...before].find(({ id, isOver }) => id === grant.id && isOver);
     if (ended !== undefined) {
       // The answer is a re-entry into a hold that this program has released meanwhile, so it is worth nothing.
       await ended.release().catch(() => undefined);
@@ -196,19 +201,25 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     for (const hold of [...holds.values(), ...reentries]) if (hold.id === grant.id) hold.changed(grant);
     // A repeat may find the hold that its first attempt got, which has all that this request wants.
     const mayBeOwn = isRepeat && (grant.outcome === 'extended' || grant.outcome === 'already-held');
-    return this.#fresh({ grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) });
+    const given = { grant, since, isReentry: isReentry(grant) && (holds.has(grant.id) || !mayBeOwn) };
+    try {
+      return await this.#fresh(given);
+    } catch (error) {
+      await this.#givenBack(given, grant.holder).catch(() => undefined);
+      throw error;
+    }
   }
 
   /**
    * The time of a grant counts from before its request was sent, which may have waited at the server, or been repeated until
    * one could be reached: an old grant would be lost as soon as its caller has it.
    */
-  async #fresh(given: Given): Promise<Given> {
+  async #fresh(given: Given, signal?: AbortSignal): Promise<Given> {
     const { clock } = this.connected.requests;
     const { holder, token, ttlMs } = given.grant;
     if (sinceMs(clock, given.since) < ttlMs * OLD_PART) return given;
     const renewed = instant(clock);
-    const outcome = await this.#renewed({ holder, token });
+    const outcome = await this.#renewed({ holder, token }, { ...renewal(ttlMs), signal });
     if (!('ttlMs' in outcome)) throw new NotAcquired(this.resource, { kind: 'lost' });
     return { ...given, renewed, grant: { ...given.grant, ttlMs: outcome.ttlMs } };
   }
@@ -276,7 +287,9 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
     const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY };
     try {
       const answer = await this.post<Grant | WaitingAnswer>('acquire', { ...claim, waitMs }, more);
-      return answer.outcome === 'waiting' ? answer : await this.#fresh({ grant: answer, since, isReentry: false });
+      return answer.outcome === 'waiting'
+        ? answer
+        : await this.#fresh({ grant: answer, since, isReentry: false }, signal);
     } catch (error) {
       refusedWith(error, 'gone');
       return undefined;
@@ -310,7 +323,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
 
   async #renewed(
     body: HoldClaim & { readonly ttlMs?: number },
-    how: Pick<Ask, 'retryMs' | 'answerMs'> = {},
+    how: Pick<Ask, 'retryMs' | 'answerMs' | 'signal'> = {},
   ): Promise<RenewOutcome> {
     try {
       const { outcome, ttlMs, renewWithinMs } = await this.post<{
@@ -328,7 +341,10 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   keep<H extends RemoteHold>(hold: H): H {
     const { holds, reentries } = this.connected;
     if (hold.isReentry) reentries.add(hold);
-    else holds.set(hold.id, hold);
+    else {
+      holds.set(hold.id, hold);
+      for (const had of this.connected.asks) had.add(hold);
+    }
     const outer = holds.get(hold.id);
     if (outer === undefined) return hold;
     // The answer to a re-entry may arrive before that to the outer request.

@@ -44,6 +44,8 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
   #sent: { readonly content: string; readonly same: SameRequest } | undefined;
   /** Why nobody knows whether an end that was sent has been carried out. */
   #doubt: Failure | undefined;
+  /** No further request can tell what became of the end. */
+  #isDoubtFinal = false;
   #hurry: AbortSignal | undefined;
 
   /** @internal */
@@ -153,7 +155,8 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
       try {
         return await end();
       } catch (error) {
-        if (!mayPass(error) || !this.isValid || this.#hurry?.aborted === true) throw error;
+        const isFinal = !mayPass(error) || this.#isDoubtFinal;
+        if (isFinal || !this.isValid || this.#hurry?.aborted === true) throw error;
         await this.#requests.pause(backoffMs(failures), this.signal);
       }
     }
@@ -165,7 +168,10 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
     try {
       const outcome = await this.#tasks.endWith<T>(this.id, what, body, this.#sent.same);
       // It may be the earlier request that has ended the claim.
-      if (outcome.kind === 'not-owner' && this.#doubt !== undefined) throw this.#doubt;
+      if (outcome.kind === 'not-owner' && this.#doubt !== undefined) {
+        this.#isDoubtFinal = true;
+        throw this.#doubt;
+      }
       return outcome;
     } catch (error) {
       if (error !== this.#doubt && isDoubt(error)) {
@@ -185,6 +191,8 @@ function isDoubt(error: unknown): error is ServerRefusal {
 
 /** Whether the server, or a proxy before it, may answer the same request otherwise a little later. */
 function mayPass(error: unknown): boolean {
+  // In doubt because the server refused the repeat, such as one that is bound to a token that was replaced.
+  if (error instanceof Failure && error.cause instanceof ServerRefusal) return mayPass(error.cause);
   if (!(error instanceof ServerRefusal))
     return Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown');
   const { code, status } = error.problem;

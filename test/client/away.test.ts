@@ -159,6 +159,15 @@ describe('a wait for a guard', () => {
     for (const [n, at] of looks.slice(1).entries()) expect(at - (looks[n] as number)).toBeGreaterThanOrEqual(pollMs);
   });
 
+  it('answers with its last look when its time is over, and begins no other', async () => {
+    const waiting = guards().wait(absent, { pollMs: 5_000, timeoutMs: 12_000 });
+    await clock.advance(11_000);
+    wire.isSilent = true;
+    const looks = wire.sent.length;
+    expect(await settledIn(clock, waiting)).toMatchObject({ kind: 'failed' });
+    expect(wire.sent.length).toBe(looks);
+  });
+
   it('is woken by an event at once, however seldom it looks at the rest', async () => {
     const hold = await server.box.lock('main').acquire();
     const begun = clock.now();

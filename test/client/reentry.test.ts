@@ -177,6 +177,26 @@ describe('a re-entry of a client', () => {
     expect(await next.release()).toEqual({ kind: 'released' });
   });
 
+  it('is none if its outer hold was asked for at the same time, and is released before it hears of it', async () => {
+    let deliver = (): void => undefined;
+    const delivered = new Promise<void>((resolve) => (deliver = resolve));
+    let answers = 0;
+    const delayed: typeof fetch = async (input, init) => {
+      const response = await wire.fetch(input, init);
+      if (isAcquire(String(input)) && ++answers === 2) await delivered;
+      return response;
+    };
+    await using slow = connect(URL_OF_TESTS, { token: LOCAL, fetch: delayed, clock });
+    const [first, second] = [slow.lock('main').acquire({ holder: 'h' }), slow.lock('main').acquire({ holder: 'h' })];
+    const outer = await first;
+    await expect.poll(() => answers).toBe(2);
+    expect(await outer.release()).toEqual({ kind: 'released' });
+    deliver();
+    const next = await second;
+    expect([next.isReentry, next.isValid, await doOthersGetIt()]).toEqual([false, true, false]);
+    expect(await next.release()).toEqual({ kind: 'released' });
+  });
+
   it.each([
     ['extended', shared, shared],
     ['upgraded', shared, { holder: 'h' }],

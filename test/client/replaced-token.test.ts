@@ -112,3 +112,20 @@ it.each(['refuses connections', 'has too much to do'])('is of unknown outcome if
   isAway = false;
   expect(await version()).toBe(1);
 });
+
+it('ends a claim no further when its own token is refused, although the claim goes on under the next one', async () => {
+  const [old, newer] = [await server.token('administrator'), await server.token('administrator')];
+  let token = old;
+  const box = connected({ token: (_, refused) => (refused === undefined ? old : token) });
+  await box.tasks.publish('t', {});
+  const claim = await box.tasks.claim('t');
+  const isLost = new Promise<void>((resolve) => {
+    wire.losesAnswer = (path) => path.endsWith('/complete') && (resolve(), true);
+  });
+  const ending = claim.complete();
+  ending.catch(() => undefined);
+  await isLost;
+  token = newer;
+  await revoke(old);
+  await expect(settledIn(clock, ending)).rejects.toMatchObject({ code: 'outcome-unknown' });
+});

@@ -125,7 +125,10 @@ describe('a task whose end was refused', () => {
       await using ending = claim;
       await ending.complete();
     };
+    const begun = clock.now();
     await expect(settledIn(clock, inBlock())).rejects.toMatchObject({ code: 'outcome-unknown' });
+    expect(clock.now() - begun).toBeLessThan(TTL_MS / 2);
+    expect(claim.lost).toBeUndefined();
     expect(await server.box.tasks.status('t')).toBe('complete');
   });
 });

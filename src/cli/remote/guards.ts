@@ -88,6 +88,9 @@ async function waited(
       onVerdict?.({ outcome, explanation });
       if (isFinal(outcome) || over.aborted) return outcome;
       await pause(sendsNoEvents ? pollMs : BETWEEN_MS, over, clock);
+      signal?.throwIfAborted();
+      // The last look is the answer: another one may take long.
+      if (sendsNoEvents && over.aborted) return outcome;
       waits = sendsNoEvents ? {} : waitsFor(text);
     }
   } finally {

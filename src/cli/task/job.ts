@@ -139,13 +139,22 @@ async function runWith(
   try {
     const ended = await begun(box, terms, [held], terms.outer, child, signals, voice, undefined, undefined);
     if ('guard' in ended) throw new TypeError('a task has no guard');
+    if (error !== undefined) await givenUp(claim);
     return { ended, outcome, ...(error !== undefined && { error }) };
   } catch (thrown) {
     // The command has run, and the claim was lost or had to be given up meanwhile.
-    if (endedAs !== undefined) return { ended: endedAs, outcome, ...(error !== undefined && { error }) };
+    if (endedAs !== undefined) {
+      if (error !== undefined) await givenUp(claim);
+      return { ended: endedAs, outcome, ...(error !== undefined && { error }) };
+    }
     await claim.release().catch(() => undefined);
     throw thrown;
   }
+}
+
+/** Its end could not be written. A claim at a server would be renewed for as long as this process lives; the task is tried again. */
+async function givenUp(claim: TaskClaim): Promise<void> {
+  if (!(claim instanceof TaskClaim)) await (claim as RemoteClaim).release().catch(() => undefined);
 }
 
 /** A claim whose end was not written would stay for as long as the session does, and the task would be done again. */

@@ -61,7 +61,8 @@ export function historyOf(
     if (ended !== undefined) holds.push({ ...ended, to: at, end: how, by });
   };
   // Events from before the hour are not read: what is held now, or ends within it, may have been granted before.
-  const told = new Set(events.map((event) => event['token']));
+  const granted = events.filter(({ type }) => type.endsWith(':acquired'));
+  const told = new Set(granted.map((event) => event['token']));
   for (const { holder, token, acquiredAt } of held)
     if (!told.has(token)) open.set(token, lasting(holder, token, acquiredAt));
   for (const event of events) {

@@ -152,7 +152,7 @@ describe('what needs a person', () => {
     ];
     expect(mattersOf(board({ pipelines }), NOW).map(({ title, leads, cost }) => [title, leads, cost])).toEqual([
       ['Asks you', '/pipelines/asks', '2 phases left'],
-      ['Dead driver', '/pipelines/dead', '2 phases left'],
+      ['No driver', '/pipelines/dead', '2 phases left'],
     ]);
   });
 

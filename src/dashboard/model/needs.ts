@@ -135,16 +135,19 @@ function pipelineMatter(one: Pipeline, now: number): Matter | undefined {
       sentence: [`pipeline/${one.id}`, before, name, ': a person has to decide'],
     };
   }
+  // Its driver may have left it blocked on purpose.
+  if (state === 'blocked' && now - since < STUCK_MS) return undefined;
   if (!isDriven && (state === 'running' || state === 'blocked')) {
     const began = one.phases.findLast(({ startedAt }) => startedAt !== null)?.startedAt;
+    const [title, is] = state === 'running' ? ['Dead driver', 'was at'] : ['No driver', 'is blocked at'];
     return {
-      ...{ key: `driver ${one.id}`, kind: 'driver', title: 'Dead driver', ...common, action: 'See phases' },
-      sentence: [`pipeline/${one.id}`, ` was at ${one.phase ?? 'its first phase'}; nobody drives it`],
+      ...{ key: `driver ${one.id}`, kind: 'driver', title, ...common, action: 'See phases' },
+      sentence: [`pipeline/${one.id}`, ` ${is} ${one.phase ?? 'its first phase'}; nobody drives it`],
       since: state === 'blocked' ? since : (began ?? since),
     };
   }
   // One that waits for a lock or for its next attempt goes on by itself; a long wait is a matter of the lock.
-  if (state !== 'blocked' || blocked?.on !== 'guard' || now - since < STUCK_MS) return undefined;
+  if (state !== 'blocked' || blocked?.on !== 'guard') return undefined;
   const fails =
     blocked.reasons.length === 0 ? '' : `: ${plural(blocked.reasons.length, 'condition fails', 'conditions fail')}`;
   return {

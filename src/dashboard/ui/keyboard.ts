@@ -1,6 +1,7 @@
 /** Carries out what keys mean. */
 import { type Deed, readKey } from '../model/keys.ts';
 import { HOME } from '../model/route.ts';
+import { rebuilt } from '../live/travel.ts';
 import { timeText } from '../model/travel.ts';
 import { address, backToNow, copy, currentOverlay, show, store, whyNot } from './app.ts';
 import { toggleTheme } from './shell.tsx';
@@ -75,7 +76,7 @@ const MINUTE_MS = 60_000;
 
 /** Only in the past: elsewhere the arrows belong to what has the focus. */
 function travel(by: 1 | -1, minutes: boolean): boolean {
-  const { past } = store.snapshot;
+  const past = rebuilt(store.snapshot.past);
   if (past === undefined) return false;
   const to = minutes ? past.at + by * MINUTE_MS : store.travel.stepFrom(past.at, by);
   if (to !== undefined) address.filter({ at: timeText(to) });

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
+import { rebuilt } from '../live/travel.ts';
 import { countsOf, type Filter, matching, type Order, ORDERS } from '../model/rows.ts';
 import { shortened } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
@@ -45,7 +46,7 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { all, held, queued, lost } = countsOf(state, 'lock');
   const isFiltered = q !== '' || is !== '';
   // The record does not tell of locks on GitHub.
-  const follows = github !== undefined && github.repository !== null && snapshot.past === undefined;
+  const follows = github !== undefined && github.repository !== null && rebuilt(snapshot.past) === undefined;
   const isOnlyGitHub = follows && (where === 'github' || all === 0);
   return (
     <>

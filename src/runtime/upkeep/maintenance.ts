@@ -165,7 +165,7 @@ export class Maintenance {
     if (keepsRecord === undefined) return;
     await this.#runtime.witness.known();
     if (!this.#runtime.witness.isOn) return;
-    await this.#maintainRecord();
+    this.#maintainRecord().catch(() => undefined);
   }
 
   async #forgetHistory(): Promise<void> {

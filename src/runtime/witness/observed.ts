@@ -3,6 +3,7 @@
  * maintainer enters each of them once, because the entry compares what it saw.
  */
 import type { Task } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import { type Compare, type KeyValue, pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
 import { HEADS, headKey, chainPath, resourceOfChain, stateKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
@@ -70,13 +71,19 @@ async function enterTasks(runtime: Runtime, tasks: Iterable<Task>): Promise<numb
     const own = bookkeeping?.entry.head === undefined ? 0 : bookkeeping.mod;
     // Every write of signalbox puts the bookkeeping, so no other key of the task is newer.
     if (data === undefined || newest <= own) continue;
-    entered += await enterTask(runtime, task, newest, id);
+    entered += await enterTask(runtime, task, newest, id).catch(unlessCorrupt);
   }
   const deleted = { actor: '', outcome: 'deleted-by-others' };
   const gone = await enterGone(runtime, 'task', (id) =>
     known.has(id) ? undefined : { key: taskKeys(id).data, deed: deleted },
   );
   return entered + gone;
+}
+
+/** What another program did to the chain of one task, verification names; the others are entered. */
+function unlessCorrupt(error: unknown): number {
+  if (Failure.is(error, 'corrupt')) return 0;
+  throw error;
 }
 
 async function enterTask(runtime: Runtime, { owner, status }: Task, newest: number, id: string): Promise<number> {

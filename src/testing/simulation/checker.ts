@@ -137,7 +137,7 @@ export class Checker {
     }
     if (!isExclusive(hold)) return;
     const before = this.#touched.get(hold.resource) ?? 0;
-    if (hold.token < before && !this.#mayHearLate(hold))
+    if (hold.token < before && !this.#hearsLate(believer, believer))
       this.fail(`${hold.resource} was written with #${hold.token} after #${before}`);
     this.#touched.set(hold.resource, Math.max(before, hold.token));
   }

@@ -150,11 +150,14 @@ async function run(
 function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
   const children = new Set<ReturnType<typeof fork>>();
   return new Promise((resolve) => {
+    let isOver = false;
     const end = (failed: Failed | undefined): void => {
+      isOver = true;
       for (const child of children) child.kill('SIGKILL');
       resolve(failed);
     };
     const begin = (): void => {
+      if (isOver) return;
       const share = seeds.take();
       if (share === undefined) return void (children.size === 0 && end(undefined));
       const child = fork(fileURLToPath(import.meta.url), {

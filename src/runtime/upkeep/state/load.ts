@@ -20,8 +20,8 @@ import { Failure } from '../../../failure.ts';
 import { encode, HEADS, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
-import { type Malformed, readEach } from '../../stored.ts';
-import { type ChainEnd, NO_CHAIN } from '../../write/chain-ends.ts';
+import type { Malformed } from '../../stored.ts';
+import type { ChainEnd } from '../../write/chain-ends.ts';
 import { chainEnd, type Link } from '../../write/witness.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import { chunksOf } from './chunks.ts';
@@ -126,13 +126,13 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
 /** The entry of an import. The horizon and the record are compared, so the end of the chain is as it was read. */
 function linkOf(
   { witness, clock, sender }: Runtime,
-  { ends, revision }: Looked,
+  { endOf, revision }: Looked,
   resource: string,
   key: string,
   events: readonly Event[],
 ): Link | undefined {
   if (!witness.isOn) return undefined;
-  const end = { ...(ends.get(key) ?? NO_CHAIN), keyMod: undefined };
+  const end = { ...endOf(key), keyMod: undefined };
   const { component = resource.slice(0, resource.indexOf('/')), trace } = witness;
   const command: WitnessedCommand = {
     ...{ actor: sender.id, component, command: 'import', outcome: 'imported', events: events.map(({ type }) => type) },
@@ -144,8 +144,8 @@ function linkOf(
 interface Looked {
   readonly found: Map<string, Found>;
   readonly revision: Revision;
-  /** The ends of the chains of the witness, by the key of the record. */
-  readonly ends: ReadonlyMap<string, ChainEnd>;
+  /** The end of a chain of the witness, by the key of the record; throws if another program has damaged it. */
+  readonly endOf: (record: string) => ChainEnd;
   readonly mods: Map<string, Revision>;
   readonly malformed: readonly Malformed[];
   /** Records of locks with smaller tokens than this may have been deleted; 0 if none was. */
@@ -164,10 +164,7 @@ async function look(runtime: Runtime): Promise<Looked> {
   const malformed: Malformed[] = [];
   const all = foundIn(records.pairs, tickets.pairs, undefined, (one) => void malformed.push(one));
   const heads = new Map(headsRead.in(results).pairs.map((pair) => [RECORDS + pair.key.slice(HEADS.length), pair]));
-  const ends = new Map([...heads].map(([key, pair]) => [key, chainEnd(undefined, pair)]));
-  for (const pair of records.pairs) {
-    for (const end of readEach([pair], (one) => chainEnd(one, heads.get(one.key)))) ends.set(pair.key, end);
-  }
+  const documents = new Map(records.pairs.map((pair) => [pair.key, pair]));
   const byKey = new Map(records.pairs.map((pair) => [pair.key, pair.modRevision]));
   return {
     found: new Map(all.map((one) => [one.resource, one])),
@@ -176,7 +173,7 @@ async function look(runtime: Runtime): Promise<Looked> {
     ),
     malformed,
     revision,
-    ends,
+    endOf: (record) => chainEnd(documents.get(record), heads.get(record)),
     horizon: horizonRead.in(results).pairs[0]?.modRevision ?? 0,
   };
 }
