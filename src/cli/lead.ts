@@ -9,8 +9,8 @@ Examples:
 The command runs while this process leads. If it loses the lead, the command is stopped (TERM, then KILL after --grace),
 and this one waits for its turn again. When the command ends by itself, this one resigns and exits with its exit code.
 
-On one machine, the next command begins only when this one is gone. On another machine, it begins when --ttl is over, and
-this one is gone before that if --grace is less than a tenth of --ttl; unless somebody takes the lead away by hand.
+On one machine, the next command begins only when this one is gone. On another machine, it begins when --ttl is over,
+and this one is gone before that if --grace is less than a tenth of --ttl; unless somebody takes the lead away by hand.
 
 The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command
 writes, so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME
