@@ -193,6 +193,18 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       },
     );
 
+    it('is known although the store has forgotten the time before: the release of a detached hold', async () => {
+      const { fleet, one, here } = await two();
+      const claim = await here.acquireDetached({ holder: 'agent:7' });
+      one.link.next('transaction', 'severed', changesRecord);
+      const releasing = here.release(claim);
+      await settled();
+      one.link.reconnect();
+      await fleet.store.compact(await fleet.revision());
+      for (let second = 0; second < 3; second++) await fleet.advance(1_000);
+      expect(await answerOf(releasing)).toEqual({ kind: 'released' });
+    });
+
     it('takes no lease from under one who waits: an anchor that lands after it was asked for again', async () => {
       const { fleet, one, here, there } = await two();
       const before = await there.acquire({ holder: 'before' });

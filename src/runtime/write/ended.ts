@@ -1,8 +1,8 @@
 /** How a hold ended, from the history of its record: for a release in doubt of which no letter can tell. */
 import type { Clock } from '../../clock.ts';
-import type { Hold } from '../../core/index.ts';
+import type { Hold, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Revision, Store } from '../../store/index.ts';
+import { type KeyValue, readRange, type Revision, type Store } from '../../store/index.ts';
 import { decode, type RecordDocument } from '../layout.ts';
 
 interface Host {
@@ -11,9 +11,11 @@ interface Host {
   readonly stopped: AbortSignal;
 }
 
+type Document = RecordDocument<{ readonly holds: readonly Hold[] }>;
+
 /**
  * Whether the hold, which the record had at the revision `since` and has no longer, was released, and not taken away. Throws if the
- * store has forgotten how it ended.
+ * store has forgotten how it ended. Where the end of the hold was the last write, the record tells, whatever was compacted.
  */
 export async function wasReleased(
   { store, clock, stopped }: Host,
@@ -27,6 +29,8 @@ export async function wasReleased(
   let last = token;
   const alive = clock.keepAlive?.();
   try {
+    const { pairs } = await readRange(store, { key: record }, stopped);
+    if (pairs.some((pair) => tellsRelease(pair, token))) return true;
     for await (const { changes } of await store.watch(
       { key: record },
       since,
@@ -34,9 +38,8 @@ export async function wasReleased(
     )) {
       for (const change of changes) {
         if (change.kind !== 'put') throw unknown();
-        const { events, record: after } = decode<RecordDocument<{ readonly holds: readonly Hold[] }>>(change.pair);
-        const held = after.holds.find((hold) => hold.id === id);
-        if (held === undefined) return events.some(({ type, token: of }) => type.endsWith(':released') && of === last);
+        const held = decode<Document>(change.pair).record.holds.find((hold) => hold.id === id);
+        if (held === undefined) return tellsRelease(change.pair, last);
         last = held.token;
       }
     }
@@ -48,6 +51,10 @@ export async function wasReleased(
     alive?.cancel();
     over.abort();
   }
+}
+
+function tellsRelease(pair: KeyValue, token: Token): boolean {
+  return decode<Document>(pair).events.some(({ type, token: of }) => type.endsWith(':released') && of === token);
 }
 
 function unknown(): Failure {
