@@ -8,7 +8,7 @@
  *         └────▶ it may not wait: refused
  */
 import { except, isStale, losses, ownHold, takenBy } from './hold.ts';
-import { type Event, followed, type Moment, NONE, type Step, step, type Unfinished } from './machine.ts';
+import { type Event, followed, type Moment, NONE, type Step, step, type Unfinished, withMost } from './machine.ts';
 import {
   answerWithoutTurn,
   budget,
@@ -70,7 +70,7 @@ export function joinSettled<S extends ResourceState, Outcome extends { readonly 
   const settled = settle(step(state, { kind: 'settled' }), rules, at);
   const left = budget(settled, at);
   if (left <= 0) return { ...settled, outcome: { kind: 'unfinished', then: command } };
-  const joined = join(settled.state, command, { ...at, most: left });
+  const joined = join(settled.state, command, withMost(at, left));
   // A refused try writes nothing, not even on behalf of the waiters.
   switch (joined.outcome.kind) {
     case 'busy':
@@ -80,7 +80,7 @@ export function joinSettled<S extends ResourceState, Outcome extends { readonly 
     case 'too-large':
       return step(state, joined.outcome, joined.events);
     default:
-      return followed(settled, joined);
+      return followed(settled, joined, joined.outcome);
   }
 }
 
@@ -147,8 +147,8 @@ export function takeByForce<S extends ResourceState, Outcome>(
   const lost = losses(taken, 'forced', who);
   const forced: GrantStep<S, Outcome> = step(rest, { kind: 'unfinished', then: command }, events, lost);
   if (taken.length < needed.length) return forced;
-  const left: Moment = { ...at, most: most - taken.length };
-  return followed(forced, grantNow(rest, request, command, own, NONE, rules, left));
+  const granted = grantNow(rest, request, command, own, NONE, rules, withMost(at, most - taken.length));
+  return followed(forced, granted, granted.outcome);
 }
 
 /** Another request of the same holder shares its hold. */
@@ -203,7 +203,7 @@ export function grantNow<S extends ResourceState, Outcome, Command>(
   const first = answerWithoutTurn(settled, rules, at);
   if (budget(first, at) < stale.length) return { ...first, outcome: { kind: 'unfinished', then: command } };
   const granted = grant(first.state, request, own, stale, first.state.waiting.length, rules, at);
-  return settle(followed(first, granted), rules, at);
+  return settle(followed(first, granted, granted.outcome), rules, at);
 }
 
 /** Serves the waiter at `place`, whose turn it is; undefined if it has to wait on. */
@@ -229,7 +229,8 @@ export function serve<S extends ResourceState, Outcome>(
     return { state: left, events: [rules.denied(record, head, at)], answers, losses: NONE };
   }
   const granted = grant(state, head, own, stale, place, rules, at);
-  return { ...granted, answers: [{ id: head.id, outcome: granted.outcome }] };
+  const { state: after, outcome, events, losses: lost } = granted;
+  return { state: after, events, answers: [{ id: head.id, outcome }], losses: lost };
 }
 
 /** Grants the request, or enlarges `own`, and leaves the other waiters alone. `place`: where the request waited. */

@@ -124,6 +124,7 @@ export {
   type AsJson,
   type Answer,
   type Event,
+  joined,
   type Json,
   type Moment,
   NONE,
@@ -131,6 +132,7 @@ export {
   type Request,
   type Step,
   type Token,
+  withMost,
 } from './machine.ts';
 export {
   type AcquireTogether,

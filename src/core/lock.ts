@@ -328,7 +328,8 @@ function inTheWay(
 }
 
 function inItsWay({ holds }: LockRecord, { mode }: LockRequest, own: LockHold | undefined): readonly LockHold[] {
-  return holds.filter((hold) => hold !== own && conflicts(hold.mode, mode));
+  const isInItsWay = (hold: LockHold): boolean => hold !== own && conflicts(hold.mode, mode);
+  return holds.every(isInItsWay) ? holds : holds.filter(isInItsWay);
 }
 
 // Small words

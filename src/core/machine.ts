@@ -138,20 +138,27 @@ export function step<State, Outcome>(
 /** One step out of two, the second taken on the state that the first led to. */
 export function followed<State, Outcome>(
   first: Step<State, Outcome>,
-  second: Step<State, Outcome>,
+  second: Omit<Step<State, Outcome>, 'outcome'>,
+  outcome: Outcome,
 ): Step<State, Outcome> {
-  return {
-    state: second.state,
-    outcome: second.outcome,
-    events: [...first.events, ...second.events],
-    answers: [...first.answers, ...second.answers],
-    losses: [...first.losses, ...second.losses],
-    ...droppedBy((first.dropped ?? 0) + (second.dropped ?? 0)),
-  };
+  const { state } = second;
+  const events = joined(first.events, second.events);
+  const answers = joined(first.answers, second.answers);
+  const losses = joined(first.losses, second.losses);
+  const dropped = (first.dropped ?? 0) + (second.dropped ?? 0);
+  if (dropped === 0) return { state, outcome, events, answers, losses };
+  return { state, outcome, events, answers, losses, dropped };
 }
 
-function droppedBy(dropped: number): { readonly dropped?: number } {
-  return dropped === 0 ? {} : { dropped };
+/** Both lists as one. Mostly one of them is empty, and then the other one is not copied. */
+export function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] {
+  if (more.length === 0) return some;
+  return some.length === 0 ? more : [...some, ...more];
+}
+
+/** The same moment, with so much left of what one step may touch. */
+export function withMost(at: Moment, most: number): Moment {
+  return at.most === most ? at : { ...at, most };
 }
 
 export function event(

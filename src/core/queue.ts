@@ -7,7 +7,17 @@
  * Being passed is counted in grants and not in time, because no clock is shared.
  */
 import { type Hold, isStale } from './hold.ts';
-import { type Answer, type Event, followed, type Moment, NONE, type Request, type Step } from './machine.ts';
+import {
+  type Answer,
+  type Event,
+  followed,
+  joined,
+  type Moment,
+  NONE,
+  type Request,
+  type Step,
+  withMost,
+} from './machine.ts';
 
 export interface Waiting extends Request {
   /** Goes before everyone: a reader who already holds and waits to become the writer. */
@@ -124,9 +134,9 @@ export function serveQueue<State extends Queued, Outcome>(
       step = { ...step, state: withWaiting(state, without(state.waiting, place)), dropped: (step.dropped ?? 0) + 1 };
       continue;
     }
-    const served = line.serve(state, place, { ...at, most: left });
+    const served = line.serve(state, place, withMost(at, left));
     if (served === undefined) break;
-    step = followed(step, { ...served, outcome: so.outcome });
+    step = followed(step, served, so.outcome);
     // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along; and the
     // request that names the first capacity names it for all.
     if (head.holder !== head.id || served.losses.length > 0 || served.answers.length === 0)
@@ -147,7 +157,7 @@ export function answerWithoutTurn<State extends Queued, Outcome>(
   let { state } = so;
   let left = budget(so, at);
   let answered: Set<Waiting> | undefined;
-  const events: Event[] = [];
+  let events: readonly Event[] = NONE;
   const answers: Answer<Outcome>[] = [];
   for (let place = 0; place < state.waiting.length && left > 0; place++) {
     const request = state.waiting[place] as Waiting;
@@ -157,11 +167,11 @@ export function answerWithoutTurn<State extends Queued, Outcome>(
     state = settled.state;
     left--;
     answers.push({ id: request.id, outcome: settled.outcome });
-    events.push(...settled.events);
+    events = joined(events, settled.events);
   }
   if (answered === undefined) return so;
   const waiting = state.waiting.filter((waiter) => !answered.has(waiter));
-  return followed(so, { state: withWaiting(state, waiting), outcome: so.outcome, events, answers, losses: NONE });
+  return followed(so, { state: withWaiting(state, waiting), events, answers, losses: NONE }, so.outcome);
 }
 
 /** How many more requests and holds of others this step may touch. */

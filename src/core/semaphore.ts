@@ -39,6 +39,7 @@ import {
   type Step,
   step,
   type Token,
+  withMost,
 } from './machine.ts';
 import { budget, LOST, withHolds } from './queue.ts';
 import { type TooLarge, tooLarge } from './record-size.ts';
@@ -269,7 +270,8 @@ function ensure(
     rules,
     at,
   );
-  return followed(first, holdTransition(first.state, settings, rules, { ...at, most: budget(first, at) }));
+  const second = holdTransition(first.state, settings, rules, withMost(at, budget(first, at)));
+  return followed(first, second, second.outcome);
 }
 
 // The rules of a semaphore

@@ -160,9 +160,9 @@ export class Runtime implements WriterHost {
     return `${session.id}.${this.#serial}`;
   }
 
-  /** When to give up on a store that cannot be reached, on the monotonic clock. */
-  giveUpAt(): number {
-    return this.clock.monotonic() + this.options.requestTimeoutMs;
+  /** When to give up on a store that cannot be reached, on the monotonic clock. `now`: if the clock was just read. */
+  giveUpAt(now = this.clock.monotonic()): number {
+    return now + this.options.requestTimeoutMs;
   }
 
   /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */

@@ -84,9 +84,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     deliver: Deliver<T, Options>,
     resolve: (value: T | Promise<T>) => void,
     reject: (error: unknown) => void,
+    until = runtime.giveUpAt(),
     since?: number,
   ) {
-    super(command, runtime.giveUpAt());
+    super(command, until);
     this.#since = since;
     this.#runtime = runtime;
     this.writer = writer;

@@ -117,7 +117,7 @@ export class Holdings {
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */
   wasLostEarly(id: string, token: Token): boolean {
-    return this.#lostEarly.delete(`${id} #${token}`);
+    return this.#lostEarly.size > 0 && this.#lostEarly.delete(`${id} #${token}`);
   }
 
   /** Whether this process heard that this hold, which it does not keep, was taken away: a detached one. */
@@ -135,7 +135,8 @@ export class Holdings {
   }
 
   loseReentries(id: string, loss: Omit<LossNotice, 'id' | 'token'>): void {
-    for (const inner of this.reentries.get(id) ?? []) inner.lose(loss);
+    const resting = this.reentries.get(id);
+    if (resting !== undefined) for (const inner of resting) inner.lose(loss);
   }
 
   /** Looks for holds whose loss was missed. */

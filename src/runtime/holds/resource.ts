@@ -70,10 +70,14 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     const { session } = this.runtime;
     // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
     const queues = wait && options?.waitMs !== 0;
-    if (session !== undefined) return this.askUnder(session, options, queues, deliver);
+    if (session !== undefined) {
+      // The look at the session read the clock a moment ago.
+      const until = this.runtime.giveUpAt(this.runtime.lookedAt);
+      return this.askUnder(session, options, queues, deliver, undefined, undefined, until);
+    }
     const since = this.runtime.clock.monotonic();
     return sessionWithin(this.runtime, this.resource, options).then(
-      (ready) => this.askUnder(ready.session, ready.options, queues, deliver, undefined, undefined, since),
+      (ready) => this.askUnder(ready.session, ready.options, queues, deliver, undefined, undefined, undefined, since),
       (error: unknown) => {
         this.runtime.measures.of(this.resource).failed();
         throw error;
@@ -89,6 +93,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     deliver: Deliver<T, Options>,
     own?: { readonly lease: string; readonly ttlMs?: number },
     parks?: Acquisition<T, Options>['parks'],
+    until?: number,
     since?: number,
   ): Promise<T> {
     const { runtime } = this;
@@ -104,6 +109,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
         deliver,
         resolve,
         reject,
+        until,
         since,
       );
       one.parks = parks;

@@ -33,7 +33,10 @@ export class Session {
   readonly #onEnd: (session: Session, why: SessionEnd) => void;
   /** When the last answered renewal was sent. */
   #sent: Sent;
-  #renewAt: number;
+  #renewAt = 0;
+  /** Before these times, on the monotonic and the wall clock, the session is valid and need not be renewed: every acquire asks twice. */
+  #quietUntil = 0;
+  #quietUntilWall = 0;
   #timer: Timer | undefined;
   #ended: SessionEnd | undefined;
   #stop = new AbortController();
@@ -59,12 +62,18 @@ export class Session {
     this.leaseId = lease.id;
     this.ttlMs = lease.ttlMs;
     this.#sent = sent;
-    this.#renewAt = this.#renewalAfter(sent);
+    this.#renewFrom(this.#renewalAfter(sent));
     this.#schedule();
   }
 
   #renewalAfter(sent: Sent): number {
     return sent.monotonic + this.ttlMs * RENEWED_AFTER;
+  }
+
+  #renewFrom(at: number): void {
+    this.#renewAt = at;
+    this.#quietUntil = Math.min(at - this.ttlMs * EARLY, this.#sent.monotonic + this.#validMs);
+    this.#quietUntilWall = this.#sent.now + this.#validMs;
   }
 
   get ended(): SessionEnd | undefined {
@@ -82,7 +91,9 @@ export class Session {
   isValid(): boolean {
     if (this.#ended !== undefined) return false;
     const now = this.#clock.now();
-    this.lookedAt = this.#clock.monotonic();
+    const monotonic = this.#clock.monotonic();
+    this.lookedAt = monotonic;
+    if (monotonic < this.#quietUntil && now < this.#quietUntilWall) return true;
     if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt, now)) {
       this.end('disconnected');
       return false;
@@ -113,7 +124,7 @@ export class Session {
   #renew(): void {
     const sent = sentNow(this.#clock);
     // The answer may never come: then only the deadline is left.
-    this.#renewAt = Number.POSITIVE_INFINITY;
+    this.#renewFrom(Number.POSITIVE_INFINITY);
     if (this.#store.keepLeaseAliveNow?.(this.leaseId) !== true) void this.#renewInTime(sent);
     else if (this.isValid()) this.#renewed(sent);
   }
@@ -122,7 +133,7 @@ export class Session {
   #renewed(sent: Sent): void {
     this.#measures?.renewed(true);
     this.#sent = sent;
-    this.#renewAt = this.#renewalAfter(sent);
+    this.#renewFrom(this.#renewalAfter(sent));
   }
 
   async #renewInTime(sent: Sent): Promise<void> {
@@ -139,7 +150,7 @@ export class Session {
       if (this.#ended !== 'closed') this.#measures?.renewed(false);
       if (!this.isValid()) return;
       if (Failure.is(error, 'closed')) return this.end('disconnected');
-      this.#renewAt = this.#clock.monotonic() + Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20);
+      this.#renewFrom(this.#clock.monotonic() + Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20));
     }
     this.#schedule();
   }

@@ -122,6 +122,7 @@ export function withoutRepeats<Command extends AnyCommand, Outcome extends AnyOu
   batch: PendingCommand<Command, Outcome>[],
   snapshot: Snapshot<Coordinated>,
 ): PendingCommand<Command, Outcome>[] {
+  if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
   if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
     const rest = withoutMarked(batch, snapshot);
     if (rest.length < batch.length) return rest;

@@ -7,11 +7,13 @@ import {
   type Event,
   faultOf,
   type Hold,
+  joined,
   type Loss,
   type Moment,
   NONE,
   type Request,
   type Step,
+  withMost,
 } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest, DelegationReply } from '../layout.ts';
@@ -55,7 +57,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
       pending.effective = false;
       continue;
     }
-    const step = machine.transition(before, command, decision.touched === 0 ? at : { ...at, most: left });
+    const step = machine.transition(before, command, decision.touched === 0 ? at : withMost(at, left));
     const { outcome } = step;
     pending.outcome = outcome;
     pending.effective = step.state !== before;
@@ -177,7 +179,7 @@ export class Decision<State extends Coordinated> {
     if (step.state.record !== this.state.record)
       this.fault ??= faultOf(step.state.record as AnyRecord, this.state.record as AnyRecord);
     this.#keep(step.outcome);
-    for (const { outcome } of step.answers) this.#keep(outcome);
+    for (let i = 0; i < step.answers.length; i++) this.#keep((step.answers[i] as Answer<AnyOutcome>).outcome);
     this.state = step.state;
     // The ticket itself tells that a request waits, so the record does not repeat the event.
     const events =
@@ -194,8 +196,13 @@ export class Decision<State extends Coordinated> {
    */
   #keep({ kind, hold }: AnyOutcome): void {
     if (hold === undefined || kind === 'released') return;
-    const was = this.state.record.holds.find(({ id }) => id === hold.id) as Hold | undefined;
-    if (was !== undefined && was !== hold && !this.kept.includes(was)) this.kept = [...this.kept, was];
+    const holds = this.state.record.holds as readonly Hold[];
+    for (let i = 0; i < holds.length; i++) {
+      const was = holds[i] as Hold;
+      if (was.id !== hold.id) continue;
+      if (was !== hold && !this.kept.includes(was)) this.kept = [...this.kept, was];
+      return;
+    }
   }
 }
 
@@ -212,11 +219,6 @@ export function mailed(outcome: AnyOutcome): AnyOutcome {
 
 function bare<H extends Hold>({ metadata: _metadata, reason: _reason, ...hold }: H): H {
   return hold as H;
-}
-
-function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] {
-  if (more.length === 0) return some;
-  return some.length === 0 ? more : [...some, ...more];
 }
 
 /** Which requests join the queue by a decision, and which leave it. */
