@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The entry point of `signalbox`: it loads a chunk of the library and `main.cjs`, which is the rest of the command line, with
- * the code that V8 compiled the last time. Compiling them takes as long as everything else that `run` does. Later versions
+ * The entry point of `signalbox`: it loads `main.cjs`, and a chunk of the library as soon as `main.cjs` needs it, with the
+ * code that V8 compiled the last time. Compiling them takes as long as everything else that `run` does. Later versions
  * of Node can cache by themselves; this is for the versions that cannot.
  *
  * A user who can write the cached code decides what we run. So it is used only where no other user can write: every
@@ -50,7 +50,7 @@ const OLD_MS = 30 * 86_400_000;
 /** The commands with cached code of their own, which contains what that command needed. */
 const COMMANDS = new Set([
   ...['run', 'lock', 'sem', 'task', 'bus', 'pipeline', 'guard', 'members', 'lead', 'github', 'who', 'status', 'events'],
-  ...['witness', 'serve', 'mcp', 'token', 'maintain', 'doctor', 'export', 'import', 'agents'],
+  ...['top', 'completion', 'witness', 'serve', 'mcp', 'token', 'maintain', 'doctor', 'export', 'import', 'agents'],
 ]);
 
 /**
@@ -75,47 +75,63 @@ const chunk = join(import.meta.dirname, file);
 const requireNow = createRequire(main);
 const rarelyUsed = new Set(RARELY_USED);
 
-const texts = [readText(chunk), readText(main)] as const;
+const files = [openedFile(chunk), openedFile(main)] as const;
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const { codes = [], additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
-const scripts = [
-  scriptOf(chunk, '$require, $names, $import, $meta', `"use strict";${edited(texts[0].text)}`, codes[0]),
-  scriptOf(main, 'exports, require, module, __filename', texts[1].text, codes[1]),
-] as const;
-const isNew = scripts.some(({ cachedDataRejected }) => cachedDataRejected !== false);
-if (kept !== undefined && (isNew || additions < ADDITIONS)) {
-  // At the end, so that it includes the functions compiled on the way.
-  process.once('exit', () => {
-    const made = scripts.map((script) => script.createCachedData());
-    keep(kept, made, isNew ? 0 : additions + 1);
-  });
-}
+/** Of the chunk and of `main.cjs`, once they are loaded. */
+const scripts: [Script | undefined, Script | undefined] = [undefined, undefined];
+// At the end, so that it includes the functions compiled on the way.
+if (kept !== undefined) process.once('exit', () => keepIfMore(kept));
 
 /** What the chunk imports when it needs it is in `main.cjs`, which says how. The build checks that it says so of each. */
 let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
-const load = (module: string): Promise<unknown> => (loaders[module] as () => Promise<unknown>)();
-const common = run(scripts[0], requireLater, namesOf, load, { url: pathToFileURL(chunk).href });
-Object.assign(common as object, { $offer: (offered: typeof loaders) => void (loaders = offered) });
+/** Is empty until `main.cjs` uses anything of it: the help and the version need none of it. */
+const common = Object.create(
+  new Proxy({}, { get: (_, name) => Reflect.get(loadedCommon(), name) as unknown }),
+) as object;
+Object.assign(common, { $offer: (offered: typeof loaders) => void (loaders = offered) });
 const module = { exports: {} };
+scripts[1] = scriptOf(main, 'exports, require, module, __filename', textOf(files[1]), codes[1]);
 run(scripts[1], module.exports, requireLater, module, main);
 
-/**
- * The files are plain ASCII, which V8 stores in half the space as latin1. `stamp` differs if the file was changed after it was
- * installed.
- */
-function readText(path: string): { readonly text: string; readonly stamp: string } {
+function loadedCommon(): object {
+  if (scripts[0] !== undefined) return {};
+  const text = `"use strict";${edited(textOf(files[0]))}`;
+  scripts[0] = scriptOf(chunk, '$require, $names, $import, $meta', text, codes[0]);
+  const load = (name: string): Promise<unknown> => (loaders[name] as () => Promise<unknown>)();
+  const loaded = run(scripts[0], requireLater, namesOf, load, { url: pathToFileURL(chunk).href }) as object;
+  return Object.defineProperties(common, Object.getOwnPropertyDescriptors(loaded));
+}
+
+interface OpenedFile {
+  readonly descriptor: number;
+  /** Differs if the file was changed after it was installed. */
+  readonly stamp: string;
+}
+
+function openedFile(path: string): OpenedFile {
   try {
     const descriptor = openSync(path, 'r');
-    try {
-      const { size, mtimeMs } = fstatSync(descriptor);
-      const stamp = `${size.toString(36)}.${Math.trunc(mtimeMs).toString(36)}`;
-      return { text: readFileSync(descriptor, 'latin1'), stamp };
-    } finally {
-      closeSync(descriptor);
-    }
+    const { size, mtimeMs } = fstatSync(descriptor);
+    return { descriptor, stamp: `${size.toString(36)}.${Math.trunc(mtimeMs).toString(36)}` };
   } catch (error) {
-    return refuse(`a file of signalbox cannot be read: ${(error as Error).message}`);
+    return refuseUnread(error);
   }
+}
+
+/** The files are plain ASCII, which V8 stores in half the space as latin1. */
+function textOf({ descriptor }: OpenedFile): string {
+  try {
+    return readFileSync(descriptor, 'latin1');
+  } catch (error) {
+    return refuseUnread(error);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function refuseUnread(error: unknown): never {
+  return refuse(`a file of signalbox cannot be read: ${(error as Error).message}`);
 }
 
 /** In a text that is not the one that was built, the edits would make other code than the library has. */
@@ -144,7 +160,7 @@ function refuse(why: string): never {
 function scriptOf(filename: string, parameters: string, text: string, cachedData: Buffer | undefined): Script {
   return new Script(`(function (${parameters}) {${text}\n})`, {
     filename,
-    ...(cachedData !== undefined && { cachedData }),
+    ...(cachedData !== undefined && cachedData.length > 0 && { cachedData }),
   });
 }
 
@@ -186,7 +202,7 @@ function keptFile(command = 'other'): string | undefined {
     // Not even a sticky directory: another user could put a link to one of our files there. And in root's we cannot write.
     const { uid, mode } = statSync(directory);
     if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
-    const stamps = texts.map(({ stamp }) => stamp).join('-');
+    const stamps = files.map(({ stamp }) => stamp).join('-');
     return join(directory, `${command}-${BUILD}-${stamps}-${process.version}-${process.arch}.v8`);
   } catch {
     return undefined;
@@ -224,7 +240,7 @@ function cacheDirectory(): string {
 }
 
 interface Kept {
-  /** Of the chunk and of `main.cjs`. */
+  /** Of the chunk and of `main.cjs`; empty if it has not been loaded yet. */
   readonly codes?: readonly Buffer[];
   /** How many processes have added to it since it was made. */
   readonly additions: number;
@@ -260,6 +276,14 @@ function readOwn(file: string): Buffer {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** What was not loaded this time stays as it is kept. */
+function keepIfMore(file: string): void {
+  const isNew = scripts.some((script) => script !== undefined && script.cachedDataRejected !== false);
+  if (!isNew && additions >= ADDITIONS) return;
+  const made = scripts.map((script, place) => script?.createCachedData() ?? codes[place] ?? Buffer.alloc(0));
+  keep(file, made, isNew ? 0 : additions + 1);
 }
 
 function keep(file: string, codes: readonly Buffer[], additions: number): void {
