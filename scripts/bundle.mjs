@@ -7,7 +7,9 @@
 //     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     client/node.js       the same for Node, with what finds the token
 //     bin/signalbox.cjs    what is started: loads main.cjs with the code that V8 made of it the last time
-//     bin/main.cjs         the command line, the packages it needs included; what it shares with the library it has from there
+//     bin/main.cjs         the frame of the command line and `run`, the packages they need included; what they share with the
+//                          library they have from there
+//     bin/rest.cjs         the other commands, likewise
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
 //     bin/yaml.cjs         what reads YAML, likewise
 //     bin/octokit.cjs      what talks to GitHub, likewise
@@ -89,6 +91,10 @@ const READABLE = {
   },
 };
 
+/** What `signalbox run` loads when it is called, besides what the frame imports. Everything else is in a file that it does not read. */
+const RUN = ['cli/run', 'cli/run/request', 'cli/run/run', 'cli/run/ended'];
+const MAIN = ['main', 'rest'].map((name) => join('bin', `${name}.cjs`));
+
 const common = await findCommon();
 await bundleMain();
 await bundleStart(await bundleLibrary());
@@ -105,14 +111,62 @@ async function bundleMain() {
     '\0main': `import '\0offer'; import ${JSON.stringify(join(src, 'cli', 'main.ts'))};`,
     '\0offer': offerOf(common),
   };
-  await bundle('main', { input: '\0main', plugins: [virtual(modules), apart, insteadOf(common)] });
+  const imported = /** @type {Map<string, readonly string[]>} */ (new Map());
+  const spy = {
+    name: 'imported',
+    moduleParsed: (/** @type {{ id: string, importedIds: readonly string[] }} */ { id, importedIds }) =>
+      void imported.set(id, importedIds),
+  };
+  const first = /** @type {Set<string>} */ (new Set());
+  const visit = (/** @type {string} */ id) => {
+    if (first.has(id)) return;
+    first.add(id);
+    imported.get(id)?.forEach(visit);
+  };
+  const isRest = (/** @type {string} */ id) => {
+    if (first.size === 0) ['\0main', ...RUN.map((name) => join(src, `${name}.ts`))].forEach(visit);
+    return !first.has(id) && !id.includes('rolldown/runtime');
+  };
+  const groups = [
+    { name: 'main', test: (/** @type {string} */ id) => !isRest(id) },
+    { name: 'rest', test: isRest },
+  ];
+  const plugins = [virtual(modules), apart, insteadOf(common), spy];
+  const checks = { ineffectiveDynamicImport: false };
+  await bundle(
+    'begin',
+    { input: '\0main', plugins, checks },
+    {
+      chunkFileNames: ({ moduleIds }) => (moduleIds.includes(join(src, 'cli', 'main.ts')) ? 'main.cjs' : '[name].cjs'),
+      codeSplitting: { groups },
+      // Each module begins when it is first imported, as if it were a file: a command needs few of them.
+      strictExecutionOrder: true,
+    },
+  );
+  joinToMain();
+}
+
+/** Two of the files are a line or two: what begins `main.cjs`, and the bundler's own functions. They would be two more to read. */
+function joinToMain() {
+  const at = (/** @type {string} */ name) => join(dist, 'bin', `${name}.cjs`);
+  const [main, rest, begin, runtime] = ['main', 'rest', 'begin', 'rolldown-runtime'].map((name) =>
+    readFileSync(at(name), 'utf8').trimEnd(),
+  );
+  const call = begin?.replace('require("./main.cjs")', 'exports') ?? '';
+  const wanted = 'require("./rolldown-runtime.cjs")';
+  if (!/^exports\.\w+\(\);?$/.test(call) || !main?.includes(wanted))
+    throw new Error('the bundler joins in another way');
+  const functions = `(exports.$runtime=(exports=>{${runtime};return exports})({}))`;
+  writeFileSync(at('main'), `${main.replace(wanted, () => functions)};${call}\n`);
+  writeFileSync(at('rest'), `${rest?.replace(wanted, 'require("./main.cjs").$runtime')}\n`);
+  for (const name of ['begin', 'rolldown-runtime']) rmSync(at(name));
 }
 
 /** What loads the common code and the command line, and names what it keeps of them by a hash. */
 async function bundleStart(
   /** @type {{ readonly file: string, readonly length: number, readonly edits: unknown }} */ { file, length, edits },
 ) {
-  const texts = [join('bin', 'main.cjs'), file].map((name) => readFileSync(join(dist, name), 'utf8'));
+  const texts = [...MAIN, file].map((name) => readFileSync(join(dist, name), 'utf8'));
   const define = {
     BUILD: JSON.stringify(hashOf(...texts, JSON.stringify(edits))),
     COMMON: JSON.stringify({ file: `../${file}`, length, edits }),
@@ -141,7 +195,7 @@ async function bundleLibrary() {
     platform: 'node',
     external: isPackage,
     plugins: [
-      virtual({ '\0names': entryOf(common, readFileSync(join(dist, 'bin', 'main.cjs'), 'utf8')) }),
+      virtual({ '\0names': entryOf(common, MAIN.map((name) => readFileSync(join(dist, name), 'utf8')).join('\n')) }),
       clientApart,
     ],
     experimental: { attachDebugInfo: 'none' },
@@ -243,8 +297,11 @@ async function bundleForBrowsers() {
   breakLines(join(dist, `${FOR_BROWSERS}.js`));
 }
 
-/** @param {string} name @param {import('rolldown').InputOptions & { input: string }} options */
-async function bundle(name, { input, ...options }) {
+/**
+ * @param {string} name @param {import('rolldown').InputOptions & { input: string }} options
+ * @param {import('rolldown').OutputOptions} split
+ */
+async function bundle(name, { input, ...options }, split = { codeSplitting: false }) {
   const made = await rolldown({ ...options, input: { [name]: input }, platform: 'node', external: NOT_INCLUDED });
   const { output } = await made.write({
     dir: join(dist, 'bin'),
@@ -253,17 +310,24 @@ async function bundle(name, { input, ...options }) {
     // They are not loaded by Node's own means, and then can only `require`; all but one.
     dynamicImportInCjs: name === 'import',
     entryFileNames: '[name].cjs',
-    codeSplitting: false,
     minify: true,
+    ...split,
   });
   await made.close();
-  for (const id of output[0].moduleIds) {
+  for (const file of output) {
+    if (file.type !== 'chunk') continue;
+    refuseForeign(file);
+    const path = join(dist, 'bin', file.fileName);
+    writeFileSync(path, asAscii(readFileSync(path, 'utf8')));
+  }
+}
+
+function refuseForeign(/** @type {import('rolldown').OutputChunk} */ { fileName, moduleIds }) {
+  for (const id of moduleIds) {
     const [, within] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll('\\', '/')) ?? [];
     if (within !== undefined && !INCLUDED.includes(within))
-      throw new Error(`${name}.cjs would have ${within} in it: import less, or add it to INCLUDED with its licence`);
+      throw new Error(`${fileName} would have ${within} in it: import less, or add it to INCLUDED with its licence`);
   }
-  const file = join(dist, 'bin', `${name}.cjs`);
-  writeFileSync(file, asAscii(readFileSync(file, 'utf8')));
 }
 
 /** A file with a single other character in it is kept in memory at twice the size. */

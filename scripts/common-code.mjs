@@ -18,6 +18,9 @@ const requireNow = createRequire(import.meta.url);
 /** What opening a store needs, which is all but a few modules of what `signalbox run` needs. */
 const ROOT = join(src, 'runtime', 'open.ts');
 
+/** What the help and the version need too. Both have a copy, so that those do not load all the rest. */
+const COPIED = [join(src, 'core', 'redacted.ts')];
+
 /** How `main.cjs` names it. */
 const COMMON = './common';
 const INSTEAD = '\0common:';
@@ -25,8 +28,16 @@ export const ENTRY = 'chunks/names';
 
 /** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
 export const RARELY_USED = [
-  ...['node:crypto', 'node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'node:tty'],
-  'node:worker_threads',
+  ...[
+    'node:child_process',
+    'node:crypto',
+    'node:fs/promises',
+    'node:http',
+    'node:net',
+    'node:stream',
+    'node:stream/promises',
+  ],
+  ...['node:timers/promises', 'node:tty', 'node:worker_threads', 'node:zlib'],
 ];
 
 /** What cannot be looked up later, because it is not an object; the command line is always a process of its own. */
@@ -83,7 +94,7 @@ export function insteadOf(common) {
       if (source === COMMON) return { id: COMMON, external: true };
       if (importer === undefined) return undefined;
       const id = resolve(dirname(importer), source);
-      return common.modules.has(id) ? `${INSTEAD}${id}` : undefined;
+      return common.modules.has(id) && !COPIED.includes(id) ? `${INSTEAD}${id}` : undefined;
     },
     load(id) {
       if (!id.startsWith(INSTEAD)) return undefined;

@@ -1,7 +1,7 @@
 /** The frame of the command line: finds the command, adds the options that all commands have, and reports errors. */
 import { type Argument, Command, type CommanderError, Help, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
-import { redacted } from '../failure.ts';
+import { redacted } from '../core/redacted.ts';
 import { CliExit } from './exit-code.ts';
 import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
 import { complain, printText } from './output.ts';

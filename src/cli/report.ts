@@ -1,6 +1,6 @@
 /** Prints an error to stderr: as one line, or as one JSON object. */
 import { NotAcquired } from '../runtime/refusal.ts';
-import { redactedWords } from '../failure.ts';
+import { redactedWords } from '../core/redacted.ts';
 import { CliExit, errorCodeOf, EXIT, exitCodeOf } from './exit-code.ts';
 import { complain, jsonText, printable } from './output.ts';
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The entry point of `signalbox`: it loads a chunk of the library and `main.cjs`, which is the rest of the command line, with
- * the code that V8 compiled the last time. Compiling them takes as long as everything else that `run` does. Later versions
- * of Node can cache by themselves; this is for the versions that cannot.
+ * The entry point of `signalbox`: it loads `main.cjs`, and as soon as that needs them, a chunk of the library and `rest.cjs`,
+ * with the code that V8 compiled the last time. Compiling them takes as long as everything else that `run` does. Later
+ * versions of Node can cache by themselves; this is for the versions that cannot.
  *
  * A user who can write the cached code decides what we run. So it is used only where no other user can write: every
  * directory on its path belongs to root or to us, and no other user may rename it. Because the check goes from the root
@@ -23,6 +23,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
   writeSync,
@@ -34,7 +35,7 @@ import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 
 // The build puts these here (scripts/common-code.mjs).
-/** The hash of both scripts, as they were built. V8 itself would only compare lengths. */
+/** The hash of the scripts, as they were built. V8 itself would only compare lengths. */
 declare const BUILD: string;
 /** The chunk, its length, and what has to change in its text for it to be a script. */
 declare const COMMON: {
@@ -50,7 +51,7 @@ const OLD_MS = 30 * 86_400_000;
 /** The commands with cached code of their own, which contains what that command needed. */
 const COMMANDS = new Set([
   ...['run', 'lock', 'sem', 'task', 'bus', 'pipeline', 'guard', 'members', 'lead', 'github', 'who', 'status', 'events'],
-  ...['witness', 'serve', 'mcp', 'token', 'maintain', 'doctor', 'export', 'import', 'agents'],
+  ...['top', 'completion', 'witness', 'serve', 'mcp', 'token', 'maintain', 'doctor', 'export', 'import', 'agents'],
 ]);
 
 /**
@@ -70,52 +71,86 @@ const INTERNAL = 70;
 const HAS_MODES = process.platform !== 'win32';
 
 const main = join(import.meta.dirname, 'main.cjs');
+const rest = join(import.meta.dirname, 'rest.cjs');
 const { file, length, edits } = COMMON;
 const chunk = join(import.meta.dirname, file);
 const requireNow = createRequire(main);
 const rarelyUsed = new Set(RARELY_USED);
 
-const texts = [readText(chunk), readText(main)] as const;
+/** The scripts, each of which is loaded when it is first needed. */
+const files = [chunk, main, rest] as const;
+const [COMMON_PLACE, MAIN_PLACE, REST_PLACE] = [0, 1, 2] as const;
+const stamps = files.map(stampBefore);
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const { codes = [], additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
-const scripts = [
-  scriptOf(chunk, '$require, $names, $import, $meta', `"use strict";${edited(texts[0].text)}`, codes[0]),
-  scriptOf(main, 'exports, require, module, __filename', texts[1].text, codes[1]),
-] as const;
-const isNew = scripts.some(({ cachedDataRejected }) => cachedDataRejected !== false);
-if (kept !== undefined && (isNew || additions < ADDITIONS)) {
-  // At the end, so that it includes the functions compiled on the way.
-  process.once('exit', () => {
-    const made = scripts.map((script) => script.createCachedData());
-    keep(kept, made, isNew ? 0 : additions + 1);
-  });
+const scripts: (Script | undefined)[] = files.map(() => undefined);
+/** What was read of them and has not been compiled yet. */
+const texts: (string | undefined)[] = files.map(() => undefined);
+let isChanging = false;
+// At the end, so that it includes the functions compiled on the way.
+if (kept !== undefined) process.once('exit', () => keepIfMore(kept));
+
+/** What the chunk imports when it needs it is in `main.cjs` or beside it. The build checks that `main.cjs` says how of each. */
+let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
+/** Is empty until something of it is used: the help and the version need none of it. */
+const common = Object.create(
+  new Proxy({}, { get: (_, name) => Reflect.get(loadedCommon(), name) as unknown }),
+) as object;
+Object.assign(common, { $offer: (offered: typeof loaders) => void (loaders = offered) });
+const mainExports = {};
+let restExports: object | undefined;
+loadModule(main, MAIN_PLACE, mainExports);
+
+function loadedCommon(): object {
+  if (scripts[COMMON_PLACE] !== undefined) return {};
+  // A command may run for days before it needs the rest, which may be that of another version by then.
+  if (scripts[REST_PLACE] === undefined) texts[REST_PLACE] = textOf(REST_PLACE);
+  const text = `"use strict";${edited(textOf(COMMON_PLACE))}`;
+  const script = scriptOf(chunk, '$require, $names, $import, $meta', text, COMMON_PLACE);
+  const load = (name: string): Promise<unknown> => (loaders[name] as () => Promise<unknown>)();
+  const loaded = run(script, requireLater, namesOf, load, { url: pathToFileURL(chunk).href }) as object;
+  return Object.defineProperties(common, Object.getOwnPropertyDescriptors(loaded));
 }
 
-/** What the chunk imports when it needs it is in `main.cjs`, which says how. The build checks that it says so of each. */
-let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
-const load = (module: string): Promise<unknown> => (loaders[module] as () => Promise<unknown>)();
-const common = run(scripts[0], requireLater, namesOf, load, { url: pathToFileURL(chunk).href });
-Object.assign(common as object, { $offer: (offered: typeof loaders) => void (loaders = offered) });
-const module = { exports: {} };
-run(scripts[1], module.exports, requireLater, module, main);
+function loadModule(path: string, place: typeof MAIN_PLACE | typeof REST_PLACE, exports: object): object {
+  const text = texts[place] ?? textOf(place);
+  texts[place] = undefined;
+  const script = scriptOf(path, 'exports, require, module, __filename', text, place);
+  run(script, exports, requireLater, { exports }, path);
+  return exports;
+}
 
-/**
- * The files are plain ASCII, which V8 stores in half the space as latin1. `stamp` differs if the file was changed after it was
- * installed.
- */
-function readText(path: string): { readonly text: string; readonly stamp: string } {
+/** Differs if the file was changed after it was installed. */
+function stampOf({ size, mtimeMs }: Stats): string {
+  return `${size.toString(36)}.${Math.trunc(mtimeMs).toString(36)}`;
+}
+
+function stampBefore(path: string): string {
   try {
-    const descriptor = openSync(path, 'r');
+    return stampOf(statSync(path));
+  } catch (error) {
+    return refuseUnread(error);
+  }
+}
+
+/** The files are plain ASCII, which V8 stores in half the space as latin1. */
+function textOf(place: number): string {
+  try {
+    const descriptor = openSync(files[place] as string, 'r');
     try {
-      const { size, mtimeMs } = fstatSync(descriptor);
-      const stamp = `${size.toString(36)}.${Math.trunc(mtimeMs).toString(36)}`;
-      return { text: readFileSync(descriptor, 'latin1'), stamp };
+      // Another version is being installed: what is kept under the stamp of the one is not for the other.
+      if (stampOf(fstatSync(descriptor)) !== stamps[place]) isChanging = true;
+      return readFileSync(descriptor, 'latin1');
     } finally {
       closeSync(descriptor);
     }
   } catch (error) {
-    return refuse(`a file of signalbox cannot be read: ${(error as Error).message}`);
+    return refuseUnread(error);
   }
+}
+
+function refuseUnread(error: unknown): never {
+  return refuse(`a file of signalbox cannot be read: ${(error as Error).message}`);
 }
 
 /** In a text that is not the one that was built, the edits would make other code than the library has. */
@@ -141,20 +176,25 @@ function refuse(why: string): never {
   process.exit(INTERNAL);
 }
 
-function scriptOf(filename: string, parameters: string, text: string, cachedData: Buffer | undefined): Script {
-  return new Script(`(function (${parameters}) {${text}\n})`, {
+function scriptOf(filename: string, parameters: string, text: string, place: number): Script {
+  const cachedData = isChanging ? undefined : codes[place];
+  const script = new Script(`(function (${parameters}) {${text}\n})`, {
     filename,
-    ...(cachedData !== undefined && { cachedData }),
+    ...(cachedData !== undefined && cachedData.length > 0 && { cachedData }),
   });
+  scripts[place] = script;
+  return script;
 }
 
 function run(script: Script, ...scope: readonly unknown[]): unknown {
   return (script.runInThisContext() as (...scope: readonly unknown[]) => unknown)(...scope);
 }
 
-/** For imports that became properties, which are read where they are used: all of `main.cjs`. */
+/** For imports that became properties, which are read where they are used: all of `main.cjs` and `rest.cjs`. */
 function requireLater(name: string): unknown {
   if (name === './common') return common;
+  if (name === './main.cjs') return mainExports;
+  if (name === './rest.cjs') return (restExports ??= loadModule(rest, REST_PLACE, {}));
   if (!rarelyUsed.has(name)) return requireNow(name);
   return new Proxy({}, { get: (_, property) => (requireNow(name) as Record<PropertyKey, unknown>)[property] });
 }
@@ -186,8 +226,7 @@ function keptFile(command = 'other'): string | undefined {
     // Not even a sticky directory: another user could put a link to one of our files there. And in root's we cannot write.
     const { uid, mode } = statSync(directory);
     if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
-    const stamps = texts.map(({ stamp }) => stamp).join('-');
-    return join(directory, `${command}-${BUILD}-${stamps}-${process.version}-${process.arch}.v8`);
+    return join(directory, `${command}-${BUILD}-${stamps.join('-')}-${process.version}-${process.arch}.v8`);
   } catch {
     return undefined;
   }
@@ -224,25 +263,30 @@ function cacheDirectory(): string {
 }
 
 interface Kept {
-  /** Of the chunk and of `main.cjs`. */
+  /** Of the scripts, in their order; empty of one that has not been loaded yet. */
   readonly codes?: readonly Buffer[];
   /** How many processes have added to it since it was made. */
   readonly additions: number;
 }
 
 /**
- * The codes are stored twice, after the length of the first: V8 does not notice damage, and crashes on it. The last byte
- * counts the additions.
+ * The codes are stored twice, after their lengths: V8 does not notice damage, and crashes on it. The last byte counts the
+ * additions.
  */
 function readIfSound(file: string): Kept | undefined {
   try {
     const all = readOwn(file);
     const half = (all.length - 1) / 2;
     const both = all.subarray(0, half);
-    const isSound = both.length > LENGTH_BYTES && both.equals(all.subarray(half, -1));
+    const isSound = both.length > LENGTH_BYTES * files.length && both.equals(all.subarray(half, -1));
     if (!isSound) return undefined;
-    const end = LENGTH_BYTES + both.readUInt32LE();
-    return { codes: [both.subarray(LENGTH_BYTES, end), both.subarray(end)], additions: all.at(-1) ?? 0 };
+    let at = LENGTH_BYTES * files.length;
+    const codes = files.map((_, place) => {
+      const from = at;
+      at += both.readUInt32LE(LENGTH_BYTES * place);
+      return both.subarray(from, at);
+    });
+    return { codes, additions: all.at(-1) ?? 0 };
   } catch {
     return undefined;
   }
@@ -262,12 +306,21 @@ function readOwn(file: string): Buffer {
   }
 }
 
+/** What was not loaded this time stays as it is kept. */
+function keepIfMore(file: string): void {
+  if (isChanging) return;
+  const isNew = scripts.some((script) => script !== undefined && script.cachedDataRejected !== false);
+  if (!isNew && additions >= ADDITIONS) return;
+  const made = scripts.map((script, place) => script?.createCachedData() ?? codes[place] ?? Buffer.alloc(0));
+  keep(file, made, isNew ? 0 : additions + 1);
+}
+
 function keep(file: string, codes: readonly Buffer[], additions: number): void {
   const fresh = `${file}.${process.pid}`;
-  const length = Buffer.alloc(LENGTH_BYTES);
-  length.writeUInt32LE(codes[0]?.length ?? 0);
+  const lengths = Buffer.alloc(LENGTH_BYTES * codes.length);
+  codes.forEach((code, place) => lengths.writeUInt32LE(code.length, LENGTH_BYTES * place));
   try {
-    writeFileSync(fresh, Buffer.concat([length, ...codes, length, ...codes, Buffer.of(additions)]), { mode: 0o600 });
+    writeFileSync(fresh, Buffer.concat([lengths, ...codes, lengths, ...codes, Buffer.of(additions)]), { mode: 0o600 });
     renameSync(fresh, file);
     removeOld(dirname(file));
   } catch {

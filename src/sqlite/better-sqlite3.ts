@@ -4,14 +4,16 @@
  */
 import { createRequire } from 'node:module';
 import type Sqlite from 'better-sqlite3';
-import type { Database, OpenOptions, SqliteDriver, Statement } from './driver.ts';
+import type { Database, SqliteDriver, Statement } from './driver.ts';
 import { installCommand, rebuildCommand } from './remedy.ts';
 import { SqliteMissing } from './sqlite-missing.ts';
 
-type Open = new (file: string, options: Sqlite.Options) => Sqlite.Database;
+type Open = (path: string, isReadOnly: boolean, busyTimeoutMs: number) => Database;
 
 /** From this version on it needs Node 22, and crashes the process in Node 20 instead of refusing. */
 const FIRST_FOR_NODE_22 = 13;
+/** The version that `remedy.ts` names: its native part is used without the package's own JavaScript. */
+const KNOWN = 12;
 
 export function loadBetterSqlite3(): SqliteDriver {
   const require = createRequire(import.meta.url);
@@ -20,13 +22,43 @@ export function loadBetterSqlite3(): SqliteDriver {
   if (isForNode22 && major(process.versions.node) < 22) {
     throw new SqliteMissing(`better-sqlite3 ${version} would crash Node ${process.version}`, installCommand());
   }
-  // Left to itself, version 12 tries a dozen places at every start.
-  const nativeBinding = isForNode22 ? undefined : nativePart(require);
-  const open = require('better-sqlite3') as Open;
+  const open = major(version) === KNOWN ? openNative(require) : openPackage(require, isForNode22);
   return {
     name: 'better-sqlite3',
-    open: (file, options) => new BetterDatabase(opened(open, nativeBinding, file, options)),
+    open: (file, { isReadOnly = false, busyTimeoutMs = 0 } = {}) => opened(() => open(file, isReadOnly, busyTimeoutMs)),
   };
+}
+
+/**
+ * The JavaScript of the package is thirteen small files for what we do not use, and every start would look for them and compile
+ * them, which takes longer than opening a store.
+ */
+function openNative(require: NodeJS.Require): Open {
+  const file = nativePart(require);
+  return (path, isReadOnly, busyTimeoutMs) => {
+    const native = require(file) as Native;
+    // A program may use the package too. Then its errors are those of the package, as the program expects them.
+    if (native.isInitialized !== true) native.setErrorConstructor(SqliteError);
+    const isInMemory = path === ':memory:';
+    return new NativeDatabase(
+      new native.Database(path, path, isInMemory, isReadOnly, false, busyTimeoutMs, null, null),
+    );
+  };
+}
+
+/** As any version documents it. */
+function openPackage(require: NodeJS.Require, isForNode22: boolean): Open {
+  // Left to themselves, earlier versions try a dozen places at every start.
+  const nativeBinding = isForNode22 ? undefined : nativePart(require);
+  const Package = require('better-sqlite3') as new (path: string, options: Sqlite.Options) => Sqlite.Database;
+  return (path, isReadOnly, busyTimeoutMs) =>
+    new PackageDatabase(
+      new Package(path, {
+        readonly: isReadOnly,
+        timeout: busyTimeoutMs,
+        ...(nativeBinding !== undefined && { nativeBinding }),
+      }),
+    );
 }
 
 function installedVersion(require: NodeJS.Require): string {
@@ -48,18 +80,9 @@ function nativePart(require: NodeJS.Require): string {
   }
 }
 
-function opened(
-  open: Open,
-  nativeBinding: string | undefined,
-  file: string,
-  { isReadOnly = false, busyTimeoutMs = 0 }: OpenOptions = {},
-): Sqlite.Database {
+function opened(open: () => Database): Database {
   try {
-    return new open(file, {
-      readonly: isReadOnly,
-      timeout: busyTimeoutMs,
-      ...(nativeBinding !== undefined && { nativeBinding }),
-    });
+    return open();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ERR_DLOPEN_FAILED') throw error;
@@ -72,7 +95,7 @@ function major(version: string): number {
   return Number.parseInt(version, 10);
 }
 
-class BetterDatabase implements Database {
+class PackageDatabase implements Database {
   readonly readsWholeText = true;
   readonly #database: Sqlite.Database;
 
@@ -98,6 +121,69 @@ class BetterDatabase implements Database {
 
   close(): void {
     if (this.#database.open) this.#database.close();
+  }
+}
+
+/** What the native part of version 12 exports, as far as it is used. */
+interface Native {
+  /** The package has loaded it and set its own class of errors. */
+  readonly isInitialized?: boolean;
+  setErrorConstructor(constructor: typeof SqliteError): void;
+  readonly Database: new (
+    path: string,
+    name: string,
+    isInMemory: boolean,
+    isReadOnly: boolean,
+    mustExist: boolean,
+    busyTimeoutMs: number,
+    log: null,
+    content: null,
+  ) => NativeConnection;
+}
+
+interface NativeConnection {
+  readonly open: boolean;
+  readonly inTransaction: boolean;
+  prepare(sql: string, database: object, isPragma: boolean): Statement & { pluck(): Statement };
+  exec(sql: string): void;
+  close(): void;
+}
+
+class SqliteError extends Error {
+  readonly code: string;
+
+  constructor(message: string, code: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+class NativeDatabase implements Database {
+  readonly readsWholeText = true;
+  readonly #connection: NativeConnection;
+
+  constructor(connection: NativeConnection) {
+    this.#connection = connection;
+  }
+
+  get isInTransaction(): boolean {
+    return this.#connection.inTransaction;
+  }
+
+  prepare(sql: string): Statement {
+    return this.#connection.prepare(sql, this, false);
+  }
+
+  exec(sql: string): void {
+    this.#connection.exec(sql);
+  }
+
+  pragma(text: string): unknown {
+    return this.#connection.prepare(`PRAGMA ${text}`, this, true).pluck().get();
+  }
+
+  close(): void {
+    if (this.#connection.open) this.#connection.close();
   }
 }
 

@@ -1,4 +1,8 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { otherNode } from '../../scripts/nodes.mjs';
 import { Failure } from '../failure.ts';
@@ -47,6 +51,49 @@ describe('SQLite', () => {
     expect(() => database.prepare('SELEC')).toThrow();
     database.close();
     database.close();
+  });
+});
+
+describe.skipIf(hasNodeSqlite(process.versions.node))('better-sqlite3, driven without its own JavaScript', () => {
+  const read = (error: unknown): string | undefined => sqliteResult(error);
+  const failureOf = (work: () => unknown): unknown => {
+    try {
+      return work();
+    } catch (error) {
+      return error;
+    }
+  };
+
+  it('leaves its errors to a program that uses the package too, and tells them apart before and after', async () => {
+    const database = sqliteDriver().open(':memory:');
+    const before = failureOf(() => database.prepare('SELEC'));
+    expect(before).toMatchObject({ message: 'near "SELEC": syntax error', code: 'SQLITE_ERROR' });
+    const { default: Package } = await import('better-sqlite3');
+    const file = createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
+    const theirs = new Package(':memory:', { nativeBinding: file });
+    expect(failureOf(() => theirs.prepare('SELEC'))).toBeInstanceOf(Package.SqliteError);
+    const after = sqliteDriver().open(':memory:');
+    expect(failureOf(() => theirs.prepare('SELEC'))).toBeInstanceOf(Package.SqliteError);
+    expect([before, failureOf(() => after.prepare('SELEC'))].map(read)).toEqual(['SQLITE_ERROR', 'SQLITE_ERROR']);
+    for (const one of [database, theirs, after]) one.close();
+  });
+
+  it('refuses to write what it opened to read, and to make a file that is missing', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'signalbox-sqlite-'));
+    try {
+      const path = join(directory, 'a.db');
+      expect(read(failureOf(() => sqliteDriver().open(path, { isReadOnly: true })))).toBe('SQLITE_CANTOPEN');
+      expect(existsSync(path)).toBe(false);
+      const database = sqliteDriver().open(path, { busyTimeoutMs: 7 });
+      database.exec('CREATE TABLE t (a)');
+      expect(database.pragma('busy_timeout')).toBe(7);
+      database.close();
+      const reader = sqliteDriver().open(path, { isReadOnly: true });
+      expect(read(failureOf(() => reader.exec('INSERT INTO t VALUES (1)')))).toBe('SQLITE_READONLY');
+      reader.close();
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 });
 
