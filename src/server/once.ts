@@ -25,6 +25,8 @@ export const KEY_HEADER = 'Idempotency-Key';
 const OF_LEASES =
   /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew)|member\.(?:renew|leave))$/;
 
+const ENDS = /^task\.(?:complete|fail|release)$/;
+
 export function keptText(operation: string): string {
   if (!OF_LEASES.test(operation)) return 'for 24 hours';
   const usual = 'for as long as the lease that it gave, or else for two minutes';
@@ -42,6 +44,15 @@ function isHarmless(operation: string, body: unknown): boolean {
   return !operation.endsWith('.release') || token !== undefined;
 }
 
+/**
+ * Whether the request ends one claim, which its token names. The task notes which request has ended it, so a repeat is always
+ * answered with the outcome of the first attempt, also if the server of that was killed before it could answer.
+ */
+function endsOneClaim(operation: string, body: unknown): boolean {
+  const { token, force } = Object(body) as { readonly token?: unknown; readonly force?: unknown };
+  return ENDS.test(operation) && token !== undefined && force !== true;
+}
+
 interface Keyed {
   readonly key: string;
   readonly caller: Caller;
@@ -55,17 +66,22 @@ interface Keyed {
 export async function onceOnly(
   box: Signalbox,
   { key, caller, operation, body, content }: Keyed,
-  run: () => Promise<Answer>,
+  carryOut: (request?: string) => Promise<Answer>,
 ): Promise<Answer> {
   refuseUnlessKey(key);
   // Keys belong to a token, so that no client learns of another client's requests.
   const isOfLease = isHarmless(operation, body);
   const [at, what] = [hash(`${caller.id}\n${key}`), hash(`${operation}\n${content}`)];
-  const begun = await box.once.begin(at, what, RUNNING_MS, isOfLease ? undefined : KEPT_MS);
+  const isEnd = endsOneClaim(operation, body);
+  const isRepeatable = isOfLease || isEnd;
+  const run = (): Promise<Answer> => carryOut(isEnd ? hash(`${at}\n${what}`) : undefined);
+  const begun = await box.once.begin(at, what, RUNNING_MS, isRepeatable ? undefined : KEPT_MS);
   switch (begun.kind) {
     case 'other-content':
       throw new Problem('key-reused', `${KEY_HEADER} was used for another request; use a new one for each`);
     case 'running':
+      // Its server may have been killed, so the worker must not wait for it: the claim would be over by then.
+      if (isEnd) return settled(box, at, what, await run().catch(answerOf));
       throw new Problem(
         'key-in-use',
         `a request with this ${KEY_HEADER} is under way; ask again`,
@@ -84,8 +100,16 @@ export async function onceOnly(
   const answer = await run().catch(answerOf);
   // A client may send a request again if it did nothing, or if repeating it is harmless. Otherwise the repeat only learns that it
   // may have been done.
-  if (isPassing(answer.status) && (isOfLease || !isDoubtful(answer.status))) await begun.failed();
+  if (isPassing(answer.status) && (isRepeatable || !isDoubtful(answer.status))) await begun.failed();
   else await begun.done(keptOf(answer), keptMs(answer, isOfLease)).catch(() => undefined);
+  return answer;
+}
+
+/** Keeps the answer of a request that another server, or this one, has begun and perhaps never ends. */
+async function settled(box: Signalbox, key: string, content: string, answer: Answer): Promise<Answer> {
+  if (!isPassing(answer.status)) {
+    await box.once.settle(key, content, keptOf(answer), KEPT_MS).catch(() => undefined);
+  }
   return answer;
 }
 
