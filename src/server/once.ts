@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Json } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { type KeptAnswer, refuseUnlessKey } from '../runtime/access/once.ts';
+import type { NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Caller } from './operation.ts';
 import { type Answer, answerOf, isDoubtful, isPassing, Problem } from './problem.ts';
@@ -111,6 +112,33 @@ async function settled(box: Signalbox, key: string, content: string, answer: Ans
     await box.once.settle(key, content, keptOf(answer), KEPT_MS).catch(() => undefined);
   }
   return answer;
+}
+
+/** A request that waits in a queue, as its client names it. */
+interface TicketName {
+  readonly resource: string;
+  readonly holder: string;
+  readonly ticket: string;
+}
+
+/**
+ * Keeps the refusal of a ticket for a while: a process tells it only once, and the client sends the ticket again, perhaps to
+ * another server, if it did not get the answer.
+ */
+export async function keepRefusal(box: Signalbox, of: TicketName, refusal: NotAcquired): Promise<void> {
+  const [key, content] = keyOfTicket(of);
+  await box.once.settle(key, content, keptOf(answerOf(refusal)), KEPT_OF_LEASES_MS).catch(() => undefined);
+}
+
+/** The refusal of a ticket that is no longer in the queue, if it was refused a short while ago. */
+export function keptRefusal(box: Signalbox, of: TicketName): Promise<Answer | undefined> {
+  return box.once.answerTo(...keyOfTicket(of));
+}
+
+/** No Idempotency-Key has a line break, so none leads to this entry. */
+function keyOfTicket({ resource, holder, ticket }: TicketName): [key: string, content: string] {
+  const named = `ticket\n\n${JSON.stringify([resource, holder, ticket])}`;
+  return [hash(named), hash(`refused ${named}`)];
 }
 
 /** The server must not carry out a repeat, even if there was no room to keep the first answer. */
