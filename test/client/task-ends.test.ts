@@ -1,32 +1,24 @@
 // The end of a task through a server that is away, slow or in trouble at that moment: the work is not lost, and not done twice.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Failure, open } from 'signalbox';
-import { connect, type RemoteSignalbox } from 'signalbox/client';
-import { TestClock } from 'signalbox/testing';
-import { LOCAL, TestServer, type Told } from '../support/server.ts';
-import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { Failure } from 'signalbox';
+import { connect } from 'signalbox/client';
+import type { Told } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, type Wired, wired } from '../support/wire.ts';
 
 const RETRY_MS = 3_000;
 const TTL_MS = 15_000;
 
-let clock: TestClock;
-let server: TestServer;
-let wire: Wire;
-let box: RemoteSignalbox;
+let { clock, server, wire, box } = {} as Wired;
 
 beforeEach(async () => {
-  clock = new TestClock();
-  server = new TestServer(await open('memory:', { clock }), { clock });
-  wire = new Wire(server);
-  box = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, retryMs: RETRY_MS, ttlMs: TTL_MS });
+  const all = await wired({ retryMs: RETRY_MS, ttlMs: TTL_MS });
+  ({ clock, server, wire, box } = all);
   await box.tasks.publish('t', {}, { retries: 1 });
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  wire.isCut = false;
-  await box.close();
-  await server.close();
+  return async () => {
+    vi.restoreAllMocks();
+    await all.close();
+  };
 });
 
 /** The next end is done, and then the server cannot say so; `meanwhile` comes before the client asks again. */
