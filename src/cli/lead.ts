@@ -6,11 +6,11 @@ Examples:
   signalbox lead --name scheduler -- ./scheduler.sh        run this on every machine: it runs on one of them
   signalbox lead --name cron --holder host-7 -- ./cron.sh
 
-The command runs while this process leads. If it loses the lead, the command is stopped (TERM, then KILL after --grace),
-and this one waits for its turn again. When the command ends by itself, this one resigns and exits with its exit code.
+The command runs while this process leads. If it loses the lead, it stops the command (TERM, then KILL after --grace)
+and waits for its turn again. When the command ends by itself, this process resigns and exits with its exit code.
 
-On one machine, the next command begins only when this one is gone. On another machine, it begins when --ttl is over,
-and this one is gone before that if --grace is less than a tenth of --ttl; unless somebody takes the lead away by hand.
+On one machine, the next command starts only when the old one has ended. On another machine, it starts when --ttl is
+over: the old one has ended by then if --grace is less than a tenth of --ttl, unless a person broke lock/lead:NAME.
 
 The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command
 writes, so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME

@@ -14,7 +14,7 @@ import type { RemoteHold } from './hold.ts';
 import { RemoteLock } from './lock.ts';
 import { RemoteMembers } from './members.ts';
 import { RemotePipelines } from './pipelines.ts';
-import { type ConnectOptions, newKey, Requests } from './requests.ts';
+import { connectionClosed, type ConnectOptions, newKey, Requests } from './requests.ts';
 import type { Connected, RemoteOptions } from './resource.ts';
 import { RemoteSemaphore } from './semaphore.ts';
 import { RemoteTasks } from './tasks.ts';
@@ -191,8 +191,9 @@ export class RemoteSignalbox implements AsyncDisposable {
   }
 
   /**
-   * Calls the handler for every new event. Resolves once it can miss no event; rejects if no server answers. What the handler
-   * throws is an uncaught exception, and so is the refusal of a server that ends the subscription later.
+   * Calls the handler for every new event. Resolves once it can miss no event; rejects if no server answers, or the connection is
+   * closed before. What the handler throws is an uncaught exception, and so is the refusal of a server that ends the subscription
+   * later.
    */
   on<Pattern extends EventPattern>(
     pattern: Pattern,
@@ -219,7 +220,11 @@ export class RemoteSignalbox implements AsyncDisposable {
       const read = async (): Promise<void> => {
         for await (const event of events) await handle(event).catch(thrownLater);
       };
-      read().catch((error: unknown) => failed(error));
+      // An open stream ends without an error when it is closed, and the promise is settled by then.
+      read().then(
+        () => reject(connectionClosed()),
+        (error: unknown) => failed(error),
+      );
     });
   }
 

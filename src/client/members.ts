@@ -22,7 +22,7 @@ import { type Instant, instant } from './clock.ts';
 import { streamed } from './events.ts';
 import { Kept, type Renewal } from './kept.ts';
 import { refusedWith } from './problem.ts';
-import { type Ask, renewal, type Requests, segment } from './requests.ts';
+import { type Ask, connectionClosed, renewal, type Requests, segment } from './requests.ts';
 import type { Connected } from './resource.ts';
 
 /** How to join over HTTP. */
@@ -88,7 +88,7 @@ export class RemoteMembers {
     return (await this.#get<{ members: unknown[] }>({ id })).members.length > 0;
   }
 
-  /** Follows the members. Resolves once no change can be missed; rejects if no server answers. */
+  /** Follows the members. Resolves once no change can be missed; rejects if no server answers, or the connection is closed. */
   follow(): Promise<RemoteFollowedMembers> {
     return RemoteFollowedMembers.begin(this.#connected.requests);
   }
@@ -246,12 +246,14 @@ const MOST_UNREAD = 1_000;
 
 /**
  * The members, as this program follows them. A connection that is lost comes back by itself, with a change that says
- * `isResync`. It ends when a server refuses the token.
+ * `isResync`. If a server refuses to go on, such as with a token that was revoked, every method throws its refusal.
  */
 export class RemoteFollowedMembers implements AsyncDisposable {
   readonly #over = new AbortController();
   readonly #listeners = new Set<(change: ViewChange<Member>) => void>();
   #view: View<Member> = NO_VIEW;
+  /** Why a server does not go on: from then on the view is out of date. */
+  #refusal: Error | undefined;
 
   private constructor() {}
 
@@ -269,7 +271,8 @@ export class RemoteFollowedMembers implements AsyncDisposable {
         }
       };
       read()
-        .catch(reject)
+        .then(() => reject(connectionClosed()))
+        .catch((error: Error) => reject((followed.#refusal = error)))
         .finally(() => followed.stop());
     });
     return followed;
@@ -277,15 +280,16 @@ export class RemoteFollowedMembers implements AsyncDisposable {
 
   /** The live members in id order, and the version of this view. */
   view(): View<Member> {
+    if (this.#refusal !== undefined) throw this.#refusal;
     return this.#view;
   }
 
   /** The first member in id order; null without members. Another program may see another one for a moment. */
   coordinator(): string | null {
-    return coordinatorOf(this.#view);
+    return coordinatorOf(this.view());
   }
 
-  /** The changes from this call on, in order; ends with `stop`, or when `signal` aborts. */
+  /** The changes from this call on, in order; ends with `stop`, or when `signal` aborts. Throws if a server refuses to go on. */
   changes({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<ViewChange<Member>, void> {
     let unread: ViewChange<Member>[] = [];
     let read = this.#view;
@@ -297,11 +301,14 @@ export class RemoteFollowedMembers implements AsyncDisposable {
     const listeners = this.#listeners.add(listener);
     const over = AbortSignal.any([this.#over.signal, ...(signal === undefined ? [] : [signal])]);
     over.addEventListener('abort', () => wake());
+    const refusal = (): Error | undefined => this.#refusal;
     return (async function* changes() {
       try {
-        while (!over.aborted) {
+        while (!over.aborted || (refusal() !== undefined && signal?.aborted !== true)) {
           const next = unread.shift();
           if (next === undefined) {
+            const refused = refusal();
+            if (refused !== undefined) throw refused;
             await new Promise<void>((resolve) => (wake = resolve));
             continue;
           }

@@ -277,7 +277,7 @@ export class Requests {
   }
 
   #refuseIfOver({ signal }: Ask): void {
-    if (this.closed.signal.aborted) throw new Failure('closed', 'this connection was closed');
+    if (this.closed.signal.aborted) throw connectionClosed();
     signal?.throwIfAborted();
   }
 
@@ -370,6 +370,10 @@ function problemIn({ status, body }: { readonly status: number; readonly body: u
     code: typeof code === 'string' ? code : `status-${status}`,
     detail: typeof detail === 'string' && detail !== '' ? detail : `the server answered ${status}`,
   };
+}
+
+export function connectionClosed(): Failure {
+  return new Failure('closed', 'this connection was closed');
 }
 
 /** Avoids `crypto.randomUUID`, which browsers have only on HTTPS. */

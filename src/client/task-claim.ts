@@ -174,11 +174,7 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
       }
       return outcome;
     } catch (error) {
-      if (error !== this.#doubt && isDoubt(error)) {
-        this.#doubt = error;
-        // The server keeps this answer: the same request would only get it again.
-        this.#sent = undefined;
-      }
+      if (isDoubt(error)) this.#doubt = error;
       throw error;
     }
   }

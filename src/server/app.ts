@@ -301,9 +301,9 @@ class App implements Server {
     const isStill = (): Promise<boolean> => this.#isStill(caller, asked.headers);
     const stream = isStream ? this.#streams.enter(caller, isStill) : undefined;
     const ends = (): readonly AbortSignal[] => [asked.signal, this.#stop.signal];
-    const begin = (stop: (isCounted?: boolean) => AbortSignal): Promise<Answer | Response> =>
+    const begin = (stop: (isCounted?: boolean) => AbortSignal, request?: string): Promise<Answer | Response> =>
       operation.run({
-        ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body },
+        ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, request },
         // Made on demand, because most operations never wait, and four signals cost more than such an operation.
         get signal() {
           return stop();
@@ -326,7 +326,8 @@ class App implements Server {
     }
     const { longestMs = LONGEST_MS } = this.#options;
     const terms = { clock: this.#clock, longestMs, waits: this.#streams, caller, isStill, ends };
-    const run = (): Promise<Answer | Response> => inTime(terms, operation, begin);
+    const run = (request?: string): Promise<Answer | Response> =>
+      inTime(terms, operation, (stop) => begin(stop, request));
     const key = asked.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
     const content = `${JSON.stringify(params ?? {})}\n${text}`;

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Json } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { type KeptAnswer, refuseUnlessKey } from '../runtime/access/once.ts';
+import type { NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Caller } from './operation.ts';
 import { type Answer, answerOf, isDoubtful, isPassing, Problem } from './problem.ts';
@@ -25,6 +26,8 @@ export const KEY_HEADER = 'Idempotency-Key';
 const OF_LEASES =
   /^(?:(?:lock|semaphore)\.(?:acquire|renew|release|withdraw|upgrade|downgrade)|task\.(?:claim|claim-next|renew)|member\.(?:renew|leave))$/;
 
+const ENDS = /^task\.(?:complete|fail|release)$/;
+
 export function keptText(operation: string): string {
   if (!OF_LEASES.test(operation)) return 'for 24 hours';
   const usual = 'for as long as the lease that it gave, or else for two minutes';
@@ -42,6 +45,15 @@ function isHarmless(operation: string, body: unknown): boolean {
   return !operation.endsWith('.release') || token !== undefined;
 }
 
+/**
+ * Whether the request ends one claim, which its token names. The task notes which request has ended it, so a repeat is always
+ * answered with the outcome of the first attempt, also if the server of that was killed before it could answer.
+ */
+function endsOneClaim(operation: string, body: unknown): boolean {
+  const { token, force } = Object(body) as { readonly token?: unknown; readonly force?: unknown };
+  return ENDS.test(operation) && token !== undefined && force !== true;
+}
+
 interface Keyed {
   readonly key: string;
   readonly caller: Caller;
@@ -55,17 +67,22 @@ interface Keyed {
 export async function onceOnly(
   box: Signalbox,
   { key, caller, operation, body, content }: Keyed,
-  run: () => Promise<Answer>,
+  carryOut: (request?: string) => Promise<Answer>,
 ): Promise<Answer> {
   refuseUnlessKey(key);
   // Keys belong to a token, so that no client learns of another client's requests.
   const isOfLease = isHarmless(operation, body);
   const [at, what] = [hash(`${caller.id}\n${key}`), hash(`${operation}\n${content}`)];
-  const begun = await box.once.begin(at, what, RUNNING_MS, isOfLease ? undefined : KEPT_MS);
+  const isEnd = endsOneClaim(operation, body);
+  const isRepeatable = isOfLease || isEnd;
+  const run = (): Promise<Answer> => carryOut(isEnd ? hash(`${at}\n${what}`) : undefined);
+  const begun = await box.once.begin(at, what, RUNNING_MS, isRepeatable ? undefined : KEPT_MS);
   switch (begun.kind) {
     case 'other-content':
       throw new Problem('key-reused', `${KEY_HEADER} was used for another request; use a new one for each`);
     case 'running':
+      // Its server may have been killed, so the worker must not wait for it: the claim would be over by then.
+      if (isEnd) return settled(box, at, what, await run().catch(answerOf));
       throw new Problem(
         'key-in-use',
         `a request with this ${KEY_HEADER} is under way; ask again`,
@@ -84,9 +101,44 @@ export async function onceOnly(
   const answer = await run().catch(answerOf);
   // A client may send a request again if it did nothing, or if repeating it is harmless. Otherwise the repeat only learns that it
   // may have been done.
-  if (isPassing(answer.status) && (isOfLease || !isDoubtful(answer.status))) await begun.failed();
+  if (isPassing(answer.status) && (isRepeatable || !isDoubtful(answer.status))) await begun.failed();
   else await begun.done(keptOf(answer), keptMs(answer, isOfLease)).catch(() => undefined);
   return answer;
+}
+
+/** Keeps the answer of a request that another server, or this one, has begun and perhaps never ends. */
+async function settled(box: Signalbox, key: string, content: string, answer: Answer): Promise<Answer> {
+  if (!isPassing(answer.status)) {
+    await box.once.settle(key, content, keptOf(answer), KEPT_MS).catch(() => undefined);
+  }
+  return answer;
+}
+
+/** A request that waits in a queue, as its client names it. */
+interface TicketName {
+  readonly resource: string;
+  readonly holder: string;
+  readonly ticket: string;
+}
+
+/**
+ * Keeps the refusal of a ticket for a while: a process tells it only once, and the client sends the ticket again, perhaps to
+ * another server, if it did not get the answer.
+ */
+export async function keepRefusal(box: Signalbox, of: TicketName, refusal: NotAcquired): Promise<void> {
+  const [key, content] = keyOfTicket(of);
+  await box.once.settle(key, content, keptOf(answerOf(refusal)), KEPT_OF_LEASES_MS).catch(() => undefined);
+}
+
+/** The refusal of a ticket that is no longer in the queue, if it was refused a short while ago. */
+export function keptRefusal(box: Signalbox, of: TicketName): Promise<Answer | undefined> {
+  return box.once.answerTo(...keyOfTicket(of));
+}
+
+/** No Idempotency-Key has a line break, so none leads to this entry. */
+function keyOfTicket({ resource, holder, ticket }: TicketName): [key: string, content: string] {
+  const named = `ticket\n\n${JSON.stringify([resource, holder, ticket])}`;
+  return [hash(named), hash(`refused ${named}`)];
 }
 
 /** The server must not carry out a repeat, even if there was no room to keep the first answer. */

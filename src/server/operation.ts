@@ -36,6 +36,8 @@ export interface Call<Params, Query, Body> {
   readonly signal: AbortSignal;
   /** Returns the same signal for a wait that nothing in the store limits. Throws if the token has as many of these as it may. */
   readonly countedSignal: () => AbortSignal;
+  /** Of a request that may be repeated: the same for each repeat. The operation then answers what became of the first. */
+  readonly request: string | undefined;
   readonly clock: Clock;
   /** Whether guards and pipelines may run commands on the machine of the server. */
   readonly allowsCommands: boolean;

@@ -1,7 +1,7 @@
 // Waits of the command line through a server that goes away, and comes back or does not.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Failure, open, type Signalbox } from 'signalbox';
+import { type Condition, type Failure, open, type Signalbox } from 'signalbox';
 import { connect, type RemoteSignalbox } from 'signalbox/client';
 import { fakeAdapters, TestClock } from 'signalbox/testing';
 import { remoteGuards } from '../../src/cli/remote/guards.ts';
@@ -178,6 +178,25 @@ describe('a wait for a guard', () => {
     await hold.release();
     expect(await settledIn(clock, waiting, 1)).toMatchObject({ kind: 'passed' });
     expect(clock.now() - begun).toBeLessThan(3_600_000);
+  });
+
+  it.each<{ what: string; condition: Condition }>([
+    { what: 'what sends no events', condition: absent },
+    { what: 'a lock and a file', condition: { any: [{ lockFree: 'main' }, absent] } },
+  ])('looks again after the retry of its guard, at $what', async ({ condition }) => {
+    await server.box.lock('main').acquire();
+    const [begun, over] = [clock.now(), new AbortController()];
+    const asked = (): number => wire.sent.filter(({ path }) => path.endsWith('/check')).length;
+    const guard = { id: 'g', condition, onFailure: { retry: 5_000 } };
+    const waiting = guards().wait(guard, { pollMs: 3_600_000, signal: over.signal });
+    waiting.catch(() => undefined);
+    for (let n = 0; n < 500 && asked() < 5; n++) await clock.advance(100);
+    expect(asked()).toBe(5);
+    // The first wait at the server begins with a look of its own.
+    expect(clock.now() - begun).toBeGreaterThanOrEqual(3 * 5_000);
+    expect(clock.now() - begun).toBeLessThan(5 * 5_000);
+    over.abort();
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
   });
 
   it('that a server never answers ends when its time is over, as one that cannot be reached', async () => {

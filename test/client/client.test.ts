@@ -1,27 +1,17 @@
 // Programs that know nothing of the store but a URL and a token.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Member, open, type ViewChange } from 'signalbox';
-import { connect, Failure, HoldLost, NotAcquired, type RemoteSignalbox, ServerRefusal } from 'signalbox/client';
-import { TestClock } from 'signalbox/testing';
-import { LOCAL, TestServer } from '../support/server.ts';
-import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Member, ViewChange } from 'signalbox';
+import { connect, Failure, HoldLost, NotAcquired, ServerRefusal } from 'signalbox/client';
+import { LOCAL } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, type Wired, wired } from '../support/wire.ts';
 
-let clock: TestClock;
-let server: TestServer;
-let wire: Wire;
-let box: RemoteSignalbox;
+let { clock, server, wire, box } = {} as Wired;
 
 beforeEach(async () => {
-  clock = new TestClock();
-  server = new TestServer(await open('memory:', { clock }), { clock });
-  wire = new Wire(server);
-  box = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock });
-});
-afterEach(async () => {
-  wire.isCut = false;
-  await box.close();
-  await server.close();
+  const all = await wired();
+  ({ clock, server, wire, box } = all);
+  return all.close;
 });
 
 const inTime = <T>(promise: Promise<T>): Promise<T> => settledIn(clock, promise);

@@ -6,7 +6,8 @@ import { connect, type RemoteMembership, type RemoteSignalbox } from 'signalbox/
 import { TestClock } from 'signalbox/testing';
 import { OPERATIONS } from '../../src/server/index.ts';
 import { RouteTable } from '../../src/server/route-table.ts';
-import { LOCAL, TestServer } from '../support/server.ts';
+import { Fleet } from '../support/fleet.ts';
+import { LOCAL, TestServer, type Told } from '../support/server.ts';
 import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
 
 let clock: TestClock;
@@ -388,6 +389,39 @@ it('a membership whose renewal got no answer is renewed again', async () => {
   };
   await clock.advance(60_000);
   expect([lostOf.has('member.renew'), one.isValid, await box.members.isAlive('renewed')]).toEqual([true, true, true]);
+});
+
+it('a ticket that was refused is refused again for two minutes, at any server of the store', async () => {
+  const fleet = new Fleet(true);
+  const [one, other] = await fleet.startAll('one', 'other');
+  const [first, second] = [one!, other!].map(({ box: store }) => new TestServer(store, { clock: fleet.clock }));
+  const pool = '/v1/semaphores/pool';
+  await first!.post(`${pool}/acquire`, { holder: 'a', capacity: 2 });
+  const { ticket } = (await first!.post(`${pool}/acquire`, { holder: 'b', weight: 2, waitMs: 0 })).body;
+  await one!.box.semaphore('pool').resize(1);
+  const goOn = (at: TestServer, holder = 'b'): Promise<Told> =>
+    at.post(`${pool}/acquire`, { holder, ticket, waitMs: 0 });
+  const refused = await goOn(first!);
+  expect(refused).toMatchObject({ status: 422, body: { refusal: { kind: 'impossible' } } });
+  for (const at of [first!, second!]) {
+    expect(await goOn(at)).toMatchObject({ status: refused.status, body: refused.body });
+    // A ticket can be guessed: only its holder learns what became of it.
+    expect(await goOn(at, 'c')).toMatchObject({ status: 410, body: { code: 'gone' } });
+  }
+  await fleet.advance(121_000);
+  expect(await goOn(first!)).toMatchObject({ status: 410, body: { code: 'gone' } });
+});
+
+it('the refusal of a ticket whose answer got lost is what its caller hears', async () => {
+  const pool = box.semaphore('refused', { capacity: 2 });
+  await pool.acquireDetached({ holder: 'a' });
+  const asked = { holder: 'b', weight: 2, capacity: 2, waitMs: 0 };
+  const { ticket } = (await server.post('/v1/semaphores/refused/acquire', asked)).body;
+  await server.box.semaphore('refused').resize(1);
+  wire.losesAnswer = (asked) => asked.endsWith('/acquire');
+  await expect(settledIn(clock, pool.collect({ ticket, holder: 'b' }))).rejects.toMatchObject({
+    refusal: { kind: 'capacity-mismatch', capacity: 1 },
+  });
 });
 
 it('a request whose server was killed may have been done, and that is what its caller hears', async () => {

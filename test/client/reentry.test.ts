@@ -1,26 +1,16 @@
 // A holder that asks again, over HTTP: a re-entry is the outer hold, seen by another.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { open } from 'signalbox';
-import { connect, NotAcquired, type RemoteSignalbox } from 'signalbox/client';
-import { TestClock } from 'signalbox/testing';
-import { LOCAL, TestServer } from '../support/server.ts';
-import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { connect, NotAcquired } from 'signalbox/client';
+import { LOCAL } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, type Wired, wired } from '../support/wire.ts';
 
-let clock: TestClock;
-let server: TestServer;
-let wire: Wire;
-let box: RemoteSignalbox;
+let { clock, server, wire, box } = {} as Wired;
 
 beforeEach(async () => {
-  clock = new TestClock();
-  server = new TestServer(await open('memory:', { clock }), { clock });
-  wire = new Wire(server);
-  box = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock });
-});
-afterEach(async () => {
-  await box.close();
-  await server.close();
+  const all = await wired();
+  ({ clock, server, wire, box } = all);
+  return all.close;
 });
 
 const inTime = <T>(promise: Promise<T>): Promise<T> => settledIn(clock, promise);

@@ -45,7 +45,7 @@ afterEach(async () => {
 });
 
 const refusing: typeof fetch = (input, init) => {
-  if (new URL(String(input)).pathname !== '/v1/events') return wire.fetch(input, init);
+  if (!['/v1/events', '/v1/members/watch'].includes(new URL(String(input)).pathname)) return wire.fetch(input, init);
   opened += 1;
   return refusal === undefined
     ? wire.fetch(input, init)
@@ -99,6 +99,49 @@ describe('a subscription of a client', () => {
     refusal = 500;
     await expect(box.on('*', () => undefined)).rejects.toMatchObject({ problem: { status: 500 } });
     expect(uncaught).toEqual([]);
+  });
+
+  it('is rejected if the connection is closed before a server begins to send', async () => {
+    wire.isSilent = true;
+    const begun = box.on('*', () => undefined);
+    await box.close();
+    await expect(begun).rejects.toMatchObject({ code: 'closed' });
+    expect(uncaught).toEqual([]);
+  });
+});
+
+describe('a program that follows the members', () => {
+  const join = (id: string): Promise<unknown> => box.members.join(id);
+
+  it('gets the changes that it has not read yet, then the refusal, when a server refuses its token', async () => {
+    const followed = await box.members.follow();
+    const [one, other] = [followed.changes(), followed.changes()];
+    const waiting = one.next();
+    await join('m-1');
+    expect(await waiting).toMatchObject({ value: { joined: [{ id: 'm-1' }] } });
+    await refuse(401);
+    const refused = { code: 'forbidden', problem: { status: 401 } };
+    await expect(one.next()).rejects.toMatchObject(refused);
+    expect(await other.next()).toMatchObject({ value: { joined: [{ id: 'm-1' }] } });
+    await expect(other.next()).rejects.toMatchObject(refused);
+    await expect(followed.changes().next()).rejects.toMatchObject(refused);
+    expect(() => followed.view()).toThrow('no');
+    expect(() => followed.coordinator()).toThrow('no');
+  });
+
+  it('that stops by itself gets no error', async () => {
+    const followed = await box.members.follow();
+    const waiting = followed.changes().next();
+    followed.stop();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(followed.view().members).toEqual([]);
+  });
+
+  it('is rejected if the connection is closed before a server begins to send', async () => {
+    wire.isSilent = true;
+    const begun = box.members.follow();
+    await box.close();
+    await expect(begun).rejects.toMatchObject({ code: 'closed' });
   });
 });
 

@@ -1,33 +1,35 @@
 // The end of a task through a server that is away, slow or in trouble at that moment: the work is not lost, and not done twice.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Failure, open } from 'signalbox';
-import { connect, type RemoteSignalbox } from 'signalbox/client';
-import { TestClock } from 'signalbox/testing';
-import { LOCAL, TestServer } from '../support/server.ts';
-import { settledIn, URL_OF_TESTS, Wire } from '../support/wire.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { Failure } from 'signalbox';
+import { connect } from 'signalbox/client';
+import type { Told } from '../support/server.ts';
+import { settledIn, URL_OF_TESTS, type Wired, wired } from '../support/wire.ts';
 
 const RETRY_MS = 3_000;
 const TTL_MS = 15_000;
 
-let clock: TestClock;
-let server: TestServer;
-let wire: Wire;
-let box: RemoteSignalbox;
+let { clock, server, wire, box } = {} as Wired;
 
 beforeEach(async () => {
-  clock = new TestClock();
-  server = new TestServer(await open('memory:', { clock }), { clock });
-  wire = new Wire(server);
-  box = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, retryMs: RETRY_MS, ttlMs: TTL_MS });
+  const all = await wired({ retryMs: RETRY_MS, ttlMs: TTL_MS });
+  ({ clock, server, wire, box } = all);
   await box.tasks.publish('t', {}, { retries: 1 });
+  return async () => {
+    vi.restoreAllMocks();
+    await all.close();
+  };
 });
-afterEach(async () => {
-  vi.restoreAllMocks();
-  wire.isCut = false;
-  await box.close();
-  await server.close();
-});
+
+/** The next end is done, and then the server cannot say so; `meanwhile` comes before the client asks again. */
+const doubtAfter = (meanwhile: () => Promise<void>): void => {
+  const complete = server.box.tasks.complete.bind(server.box.tasks);
+  vi.spyOn(server.box.tasks, 'complete').mockImplementationOnce(async (...given) => {
+    await complete(...given);
+    await meanwhile();
+    throw new Failure('outcome-unknown', 'the store did not answer');
+  });
+};
 
 const keysOf = (what: string): (string | null)[] =>
   wire.sent.filter(({ path }) => path.endsWith(what)).map(({ key }) => key);
@@ -106,20 +108,26 @@ describe('a task whose end was refused', () => {
     expect(await claim.fail('its result was too large')).toMatchObject({ kind: 'retried' });
   });
 
-  it('is completed by a new request after the server could not say whether the first one was done', async () => {
+  it('is completed by the same request after the server could not say whether it was done', async () => {
     const claim = await box.tasks.claim('t');
     const doubt = new Failure('outcome-unknown', 'the store did not answer');
     vi.spyOn(server.box.tasks, 'complete').mockRejectedValueOnce(doubt);
     expect(await settledIn(clock, claim.complete())).toMatchObject({ kind: 'completed' });
-    expect(new Set(keysOf('/complete')).size).toBe(2);
+    expect(new Set(keysOf('/complete')).size).toBe(1);
+  });
+
+  it('is called completed if the first request was done after all, although its server could not say so', async () => {
+    const claim = await box.tasks.claim('t');
+    doubtAfter(() => Promise.resolve());
+    expect(await settledIn(clock, claim.complete())).toMatchObject({ kind: 'completed' });
+    expect([claim.lost, await server.box.tasks.status('t')]).toEqual([undefined, 'complete']);
   });
 
   it('is not called lost if the first request was done after all, but nobody can say so', async () => {
     const claim = await box.tasks.claim('t');
-    const complete = server.box.tasks.complete.bind(server.box.tasks);
-    vi.spyOn(server.box.tasks, 'complete').mockImplementationOnce(async (...given) => {
-      await complete(...given);
-      throw new Failure('outcome-unknown', 'the store did not answer');
+    doubtAfter(async () => {
+      await server.box.tasks.requeue('t');
+      await (await server.box.tasks.claim('t', { holder: 'other' })).complete();
     });
     const inBlock = async (): Promise<void> => {
       await using ending = claim;
@@ -130,6 +138,48 @@ describe('a task whose end was refused', () => {
     expect(clock.now() - begun).toBeLessThan(TTL_MS / 2);
     expect(claim.lost).toBeUndefined();
     expect(await server.box.tasks.status('t')).toBe('complete');
+  });
+});
+
+describe('a task whose server is killed in the middle of its end', () => {
+  /** It has done what was asked, and has neither answered nor kept an answer: another server of the store has to tell. */
+  const killServerAt = (end: string): void => {
+    const begin = server.box.once.begin.bind(server.box.once);
+    vi.spyOn(server.box.once, 'begin').mockImplementationOnce(async (...given) => {
+      await begin(...given);
+      return { kind: 'first', done: () => Promise.resolve(false), failed: () => Promise.resolve(false) };
+    });
+    wire.losesAnswer = (path) => path.endsWith(end);
+  };
+
+  it('is completed once, as another server says', async () => {
+    const claim = await box.tasks.claim('t');
+    killServerAt('/complete');
+    expect(await settledIn(clock, claim.complete({ built: true }))).toEqual({ kind: 'completed' });
+    expect(await server.box.tasks.show('t')).toMatchObject({ status: 'complete', result: { built: true } });
+    expect(new Set(keysOf('/complete')).size).toBe(1);
+  });
+
+  it('is tried again once, as another server says, even if another worker has it by then', async () => {
+    const claim = await box.tasks.claim('t');
+    killServerAt('/fail');
+    const failed = claim.fail('the disk is full');
+    const next = await server.box.tasks.claim('t', { holder: 'next' });
+    expect(await settledIn(clock, failed)).toMatchObject({ kind: 'retried' });
+    expect([next.isValid, await server.box.tasks.status('t')]).toEqual([true, 'running']);
+  });
+
+  it('gets the same answer from then on, whatever becomes of the task', async () => {
+    const { token } = await box.tasks.claimDetached('t', { holder: 'w' });
+    const ends = (key: string): Promise<Told> =>
+      server.post('/v1/tasks/t/complete', { holder: 'w', token }, { headers: { 'Idempotency-Key': key } });
+    killServerAt('nothing');
+    expect((await ends('k')).status).toBe(200);
+    expect((await ends('k')).status).toBe(200);
+    await server.box.tasks.requeue('t');
+    await clock.advance(3_600_000);
+    expect((await ends('k')).status).toBe(200);
+    expect((await ends('other')).status).toBe(409);
   });
 });
 

@@ -17,17 +17,20 @@ const second = (): (() => boolean) => {
   return () => ++calls === 2;
 };
 
-/** From `answer` on, all commands that this process gives for the lock until then share one write. */
-async function busyAt({ box, link }: Process, name: string): Promise<{ answer(): Promise<void> }> {
-  link.next('transaction', 'held', changesRecord);
-  const writing = box.lock(name).configure({ onStale: 'alert' });
+/** What the process does once its delayed answer is there shares a write with one that takes the lock by force. */
+async function forceInSameWrite({ box, link }: Process): Promise<void> {
   await settled();
-  return {
-    answer: async () => {
-      link.answerHeld();
-      await writing;
-    },
-  };
+  link.next('transaction', 'held', changesRecord);
+  // While this write has no answer, the commands for the lock gather.
+  const writing = box.lock('db').configure({ onStale: 'alert' });
+  await settled();
+  link.deliverDelayed();
+  await settled();
+  await settled();
+  const forcing = box.lock('db').acquire(BY_FORCE);
+  link.answerHeld();
+  await writing;
+  expect((await forcing).isValid).toBe(true);
 }
 
 describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
@@ -99,15 +102,8 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     const lock = one!.box.lock('db');
     one!.link.next('grantLease', 'delayed', second());
     const asking = refusalOf(lock.acquireDetached({ holder: 'agent:1', maxHoldMs: 60_000 }));
-    await settled();
-    const busy = await busyAt(one!, 'db');
-    one!.link.deliverDelayed();
-    await settled();
-    await settled();
-    const forcing = lock.acquire(BY_FORCE);
-    await busy.answer();
+    await forceInSameWrite(one!);
     expect(await asking).toEqual({ kind: 'lost' });
-    expect((await forcing).isValid).toBe(true);
   });
 
   whereAnswersTakeTime?.('that the write which upgrades it gives to another is lost', async () => {
@@ -117,15 +113,8 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     const claim = await lock.acquireDetached({ holder: 'agent:1', mode: 'shared' });
     one!.link.next('transaction', 'delayed', readsAnchor);
     const upgrading = lock.upgrade(claim);
-    await settled();
-    const busy = await busyAt(one!, 'db');
-    one!.link.deliverDelayed();
-    await settled();
-    await settled();
-    const forcing = lock.acquire(BY_FORCE);
-    await busy.answer();
+    await forceInSameWrite(one!);
     expect(await upgrading).toEqual({ kind: 'lost' });
-    expect((await forcing).isValid).toBe(true);
   });
 
   whereAnswersTakeTime?.('that the write which downgrades it gives to another is lost', async () => {
@@ -136,15 +125,8 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     // The read that finds the hold: the downgrade follows it.
     one!.link.next('transaction', 'delayed');
     const downgrading = lock.downgrade(claim);
-    await settled();
-    const busy = await busyAt(one!, 'db');
-    one!.link.deliverDelayed();
-    await settled();
-    await settled();
-    const forcing = lock.acquire(BY_FORCE);
-    await busy.answer();
+    await forceInSameWrite(one!);
     expect(await downgrading).toEqual({ kind: 'lost' });
-    expect((await forcing).isValid).toBe(true);
   });
 
   whereAnswersTakeTime?.('whose upgrade is answered only after its lease may have ended is lost', async () => {

@@ -1,6 +1,8 @@
 /** The way from a client to a server in the same process, on which a test loses what it likes. */
-import type { TestClock } from 'signalbox/testing';
-import type { TestServer } from './server.ts';
+import { open } from 'signalbox';
+import { connect, type ConnectOptions, type RemoteSignalbox } from 'signalbox/client';
+import { TestClock } from 'signalbox/testing';
+import { LOCAL, TestServer } from './server.ts';
 
 export const URL_OF_TESTS = 'http://127.0.0.1:7300';
 
@@ -36,6 +38,29 @@ export class Wire {
     await response.body?.cancel();
     throw new TypeError('terminated');
   };
+}
+
+/** A client, its server and the way between them, under one clock. */
+export interface Wired {
+  readonly clock: TestClock;
+  readonly server: TestServer;
+  readonly wire: Wire;
+  readonly box: RemoteSignalbox;
+  /** Ends the client and the server, with the wire whole again. */
+  readonly close: () => Promise<void>;
+}
+
+export async function wired(options: Omit<ConnectOptions, 'token' | 'fetch' | 'clock'> = {}): Promise<Wired> {
+  const clock = new TestClock();
+  const server = new TestServer(await open('memory:', { clock }), { clock });
+  const wire = new Wire(server);
+  const box = connect(URL_OF_TESTS, { ...options, token: LOCAL, fetch: wire.fetch, clock });
+  const close = async (): Promise<void> => {
+    wire.isCut = false;
+    await box.close();
+    await server.close();
+  };
+  return { clock, server, wire, box, close };
 }
 
 function silence(signal: AbortSignal): Promise<never> {

@@ -4,7 +4,7 @@ import { type Clock, pause, systemClock, timeLimit } from '../../clock.ts';
 import { type Condition, type Guard, type GuardOutcome, polledInputs, spoken, wakePatterns } from '../../core/index.ts';
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
-import { asGuard, type GuardWaitOptions, isFinal } from '../../runtime/guards/wait.ts';
+import { asGuard, type GuardWaitOptions, isFinal, retryMs } from '../../runtime/guards/wait.ts';
 import { tell } from '../output.ts';
 import { Away } from './away.ts';
 
@@ -43,7 +43,7 @@ function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
 
 /**
  * The server waits, and answers when something looks different. One that is away may come back in time. It looks at an event at
- * once, and where nothing sends events, once per `pollMs`, however often it is asked.
+ * once, and where nothing sends events, once per `pollMs`, however often it is asked; and after the `retry` of the guard.
  */
 async function waited(
   client: RemoteSignalbox,
@@ -63,9 +63,14 @@ async function waited(
   const pollMs = Math.max(asked, SHORTEST_POLL_AT_SERVER_MS);
   if (isPolled && pollMs > asked) tell(`signalbox: a server looks at its machine every ${spoken(pollMs)} at most`);
   const sliceMs = isPolled ? slice(pollMs) : WAIT_MS;
-  const waitsFor = (known: string): Waits => {
+  // The server begins each wait with a look, so a guard with `retry` makes the waits shorter.
+  const retryIn = (outcome: GuardOutcome): number => {
+    const afterMs = retryMs(outcome) ?? Number.POSITIVE_INFINITY;
+    return isPolled ? Math.max(afterMs, SHORTEST_POLL_AT_SERVER_MS) : afterMs;
+  };
+  const waitsFor = (known: string, againMs: number): Waits => {
     const leftMs = timeoutMs === undefined ? sliceMs : timeoutMs - (clock.monotonic() - begun);
-    const waitMs = Math.min(Math.max(1, leftMs), sliceMs);
+    const waitMs = Math.max(1, Math.min(leftMs, sliceMs, againMs - BETWEEN_MS));
     return { pollMs, waitMs, known };
   };
   let waits: Waits | undefined;
@@ -87,11 +92,12 @@ async function waited(
       const outcome = outcomeOf(guard, explanation.verdict);
       onVerdict?.({ outcome, explanation });
       if (isFinal(outcome) || over.aborted) return outcome;
-      await pause(sendsNoEvents ? pollMs : BETWEEN_MS, over, clock);
+      const againMs = retryIn(outcome);
+      await pause(sendsNoEvents ? Math.min(pollMs, againMs) : BETWEEN_MS, over, clock);
       signal?.throwIfAborted();
       // The last look is the answer: another one may take long.
       if (sendsNoEvents && over.aborted) return outcome;
-      waits = sendsNoEvents ? {} : waitsFor(text);
+      waits = sendsNoEvents ? {} : waitsFor(text, againMs);
     }
   } finally {
     for (const one of limits) one.cancel();

@@ -5,7 +5,10 @@ import { CliExit, EXIT } from '../exit-code.ts';
 /** `interrupted`: by Ctrl-C on our terminal. */
 export type RunEnded = Ended & { readonly interrupted?: boolean };
 
-/** A hold was lost, and a signal asked for the end as well: whoever would begin again after a loss ends as by that signal. */
+/**
+ * A hold was lost, and a signal asked this process to end as well. `lead` would wait for its turn again after a loss; here it ends
+ * as by that signal.
+ */
 export class LostWhileEnding extends CliExit {
   readonly ended: RunEnded;
 

@@ -160,6 +160,14 @@ export class OnceKeys {
     }
   }
 
+  /** The answer that is kept for a request, if there is one. */
+  async answerTo(key: string, content: string): Promise<KeptAnswer | undefined> {
+    const { store, stopped } = this.#runtime;
+    const [pair] = (await readRange(store, { key: ONCE + key }, stopped)).pairs;
+    const entry = pair === undefined ? undefined : entryIn(pair);
+    return entry?.content === content ? entry.answer : undefined;
+  }
+
   /** `revision`: of the entry that this one replaces; 0 if there is none. */
   async #keep(key: string, revision: number, entry: Entry, keptMs: number): Promise<boolean> {
     const { succeeded } = await this.#onLease(keptMs, (lease) => ({

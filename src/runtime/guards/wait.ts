@@ -86,7 +86,8 @@ export function isFinal(outcome: GuardOutcome): boolean {
   return outlook === 'never' || action === 'warn' || (typeof action === 'object' && 'fail' in action);
 }
 
-function retryMs(outcome: GuardOutcome): number | undefined {
+/** After how long the guard is looked at again, woken or not, if it says so. */
+export function retryMs(outcome: GuardOutcome): number | undefined {
   const action = outcome.kind === 'failed' ? outcome.action : undefined;
   return typeof action === 'object' && 'retry' in action ? action.retry : undefined;
 }

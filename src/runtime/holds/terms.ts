@@ -80,7 +80,7 @@ export interface DetachedHold extends HoldClaim {
   readonly endsWithPid?: number;
 }
 
-/** Whether the holder had the hold before it asked: then whoever took it releases it. */
+/** Whether the holder had the hold before it asked: then the caller that acquired it first releases it. */
 export function isReentry({ outcome }: Pick<DetachedHold, 'outcome'>): boolean {
   return outcome !== 'acquired' && outcome !== 'reclaimed';
 }

@@ -112,7 +112,7 @@ class Following {
 
   async #list(signal: AbortSignal): Promise<void> {
     const { pairs, revision } = await readRange(this.#runtime.store, prefixed(MEMBERS), signal);
-    // The answer came late: a later read was faster, and the watch goes on after that one.
+    // This answer is older than what a later read, or the watch, has brought meanwhile.
     if (revision < this.#asOf) return;
     this.#stored = viewOf(revision, readEach(pairs, memberIn));
     this.#asOf = revision;

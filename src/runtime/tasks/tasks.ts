@@ -44,6 +44,7 @@ import {
 } from './claim.ts';
 import { readKnown } from './claiming.ts';
 import type { DetachedClaim, Dispatch } from './dispatch.ts';
+import { requestOf } from './end-request.ts';
 import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
 import { type Forgetting, type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './unclaimed.ts';
@@ -293,7 +294,8 @@ export class Tasks {
 
   async #end(id: string, claim: ClaimName, ending: Ending): Promise<EndOutcome> {
     this.#runtime.refuseIfClosed();
-    return endClaim(this.#runtime, this.#checkName(id, claim), claim, ending, undefined, this.#wrote);
+    const named = this.#checkName(id, claim);
+    return endClaim(this.#runtime, named, claim, ending, undefined, this.#wrote, requestOf(claim));
   }
 
   // Looking

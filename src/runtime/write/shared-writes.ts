@@ -33,9 +33,9 @@ export class SharedWrites {
   send(transaction: Transaction): Promise<TransactionResult> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ transaction, resolve, reject }) > 1) return;
-      const { afterOthers } = this.#runtime.clock;
-      if (afterOthers === undefined) this.#flush();
-      else afterOthers(() => this.#flush());
+      const { clock } = this.#runtime;
+      if (clock.afterOthers === undefined) this.#flush();
+      else clock.afterOthers(() => this.#flush());
     });
   }
 

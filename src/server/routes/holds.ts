@@ -12,8 +12,10 @@ import type {
 } from '../../runtime/holds/terms.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Semaphore } from '../../runtime/holds/semaphore.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
+import { keepRefusal, keptRefusal } from '../once.ts';
 import { type Call, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem, type ProblemCode } from '../problem.ts';
 import { DEFAULT_WAIT_MS, holder, name, reason, renewed, ticket, token, ttlMs, waiting } from '../schemas.ts';
@@ -73,11 +75,11 @@ interface Askable<H extends DetachedHold> {
  * the place in the queue while the client or the server is away.
  */
 export async function acquire<H extends DetachedHold>(
-  call: Pick<Call<unknown, unknown, unknown>, 'caller' | 'signal'>,
+  call: Pick<Call<unknown, unknown, unknown>, 'box' | 'caller' | 'signal'>,
   of: Askable<H>,
   { wait = true, waitMs = DEFAULT_WAIT_MS, ticket: known, ...asked }: Asking,
 ): Promise<Answer> {
-  const { caller } = call;
+  const { box, caller } = call;
   const { strategy, holder: who } = asked;
   for (const one of [who, ...(asked.within ?? [])]) refuseForeign(caller, one);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
@@ -100,9 +102,15 @@ export async function acquire<H extends DetachedHold>(
   if (answer === undefined || answer.kind === 'waiting') {
     const of1 = { ticket: answer?.ticket ?? (known as string), holder: who };
     // Most requests are granted without a wait, so the signal is made only for one that waits.
-    answer = await of.collect(of1, { waitMs: known === undefined && !wait ? 0 : waitMs, signal: call.signal });
+    const limits = { waitMs: known === undefined && !wait ? 0 : waitMs, signal: call.signal };
+    answer = await of.collect(of1, limits).catch(async (error: unknown) => {
+      if (known !== undefined && error instanceof NotAcquired) await keepRefusal(box, { resource, ...of1 }, error);
+      throw error;
+    });
   }
   if (answer.kind === 'gone') {
+    const refused = known === undefined ? undefined : await keptRefusal(box, { resource, ticket: known, holder: who });
+    if (refused !== undefined) return refused;
     throw new Problem('gone', `${resource}: this request is no longer in the queue; ask without a ticket`, {
       resource,
     });

@@ -5,6 +5,7 @@ import { taskJson } from '../../json/task.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
+import { endedBy } from '../../runtime/tasks/end-request.ts';
 import type { Forgetting } from '../../runtime/tasks/unclaimed.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
@@ -166,9 +167,9 @@ export const tasks: readonly Operation[] = [
     body: z.strictObject({ ...claimName, result: z.unknown().optional().describe('Any JSON.') }),
     answers: { 200: { description: 'Complete.', schema: outcomeAnswer } },
     problems: ['not-owner'],
-    async run({ box, caller, params: { id: task }, body: { result, ...claim } }) {
+    async run({ box, caller, request, params: { id: task }, body: { result, ...claim } }) {
       refuseForeign(caller, claim.holder);
-      return endTold(task, await box.tasks.complete(task, given(claim), result));
+      return endTold(task, await box.tasks.complete(task, endedBy(request, given(claim)), result));
     },
   }),
   operation({
@@ -179,9 +180,9 @@ export const tasks: readonly Operation[] = [
     body: z.strictObject({ ...claimName, reason, retry: z.boolean().optional() }),
     answers: { 200: { description: 'Failed, or to be tried again.', schema: outcomeAnswer } },
     problems: ['not-owner'],
-    async run({ box, caller, params: { id: task }, body: { reason: why, retry, ...claim } }) {
+    async run({ box, caller, request, params: { id: task }, body: { reason: why, retry, ...claim } }) {
       refuseForeign(caller, claim.holder);
-      return endTold(task, await box.tasks.fail(task, given(claim), why, given({ retry })));
+      return endTold(task, await box.tasks.fail(task, endedBy(request, given(claim)), why, given({ retry })));
     },
   }),
   operation({
@@ -193,10 +194,10 @@ export const tasks: readonly Operation[] = [
     body: z.strictObject({ ...claimName, force: z.boolean().optional(), reason: reason.optional() }),
     answers: { 200: { description: 'Released.', schema: outcomeAnswer } },
     problems: ['not-owner', 'wrong-state'],
-    async run({ box, caller, params: { id: task }, body: { force, reason: why, ...claim } }) {
+    async run({ box, caller, request, params: { id: task }, body: { force, reason: why, ...claim } }) {
       if (force === true) return forced(box, caller, task, claim, why);
       refuseForeign(caller, claim.holder);
-      return endTold(task, await box.tasks.release(task, given(claim)));
+      return endTold(task, await box.tasks.release(task, endedBy(request, given(claim))));
     },
   }),
   requeueing('retry', 'Try a failed task again', 'Makes a failed task pending again, with all its retries.'),
