@@ -274,7 +274,12 @@ export class Presence {
         store,
         clock,
         prefixed(ANCHORS),
-        { changes: (changes) => anchors.changes(changes), resync: () => this.#listAnchors() },
+        {
+          changes: (changes) => anchors.changes(changes),
+          resync: () => this.#listAnchors(),
+          // Others may be let in already, in the store that is there now. The next renewal would notice it later.
+          closed: () => this.#session?.end('disconnected'),
+        },
         stopped,
         // Only the end of a lease can free a hold; a process that starts, or leaves without holds, is not urgent.
         { urgent: 'lease-ends' },
