@@ -6,6 +6,7 @@ import { CallFailure } from '../../src/grpc/transport.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
 import { newWriter } from '../../src/store/etcd/wire/protobuf.ts';
 import { connectTo, ScriptedServer } from '../support/etcd/scripted-servers.ts';
+import { errorOf } from '../support/outcome.ts';
 
 const RESTORED = { code: 'closed', message: expect.stringMatching(/^etcd was restored .*open it again$/) };
 
@@ -60,19 +61,12 @@ function never(): AbortSignal {
   return new AbortController().signal;
 }
 
-function errorOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
-
 it('an answer that is overtaken by a later one is not taken for one of a restored etcd', async () => {
   const { one, store } = await stage();
   const revisions = [53, 51, 52];
   one.reply = () => written(revisions.shift() ?? 53);
   await Promise.all([write(store), write(store), write(store)]);
-  expect(await errorOf(write(store))).toBeUndefined();
+  await write(store);
 });
 
 it('a server that lags behind may answer what needs no newest revision', async () => {
@@ -84,8 +78,8 @@ it('a server that lags behind may answer what needs no newest revision', async (
   await store.keepLeaseAlive('9');
   await store.leaseState('9');
   await clock.advance(5000);
-  expect(await errorOf(write(store))).toBeUndefined();
-  expect(await errorOf(store.keepLeaseAlive('9'))).toBeUndefined();
+  await write(store);
+  await store.keepLeaseAlive('9');
 });
 
 it('a write that an etcd answers with a revision from before is refused, and so are all calls after it', async () => {
@@ -129,7 +123,7 @@ it('behind a proxy, whose connection outlives the etcd, a renewal shows that it 
   const { clock, one, store } = await stage();
   one.echo = () => [renewed(30)];
   one.reply = () => answer(30);
-  expect(await errorOf(store.keepLeaseAlive('9'))).toBeUndefined();
+  await store.keepLeaseAlive('9');
   await clock.advance(1000);
   expect(await errorOf(store.keepLeaseAlive('9'))).toMatchObject(RESTORED);
 });
@@ -146,8 +140,8 @@ it('another cluster is not taken for this one, however far it is, and the error 
 it('a proxy that leaves out the header, or its cluster, is believed', async () => {
   const { one, store } = await stage();
   one.reply = () => written(51, 0);
-  expect(await errorOf(write(store))).toBeUndefined();
+  await write(store);
   one.reply = () =>
     newWriter().uint32(0x10).bool(true).uint32(0x1a).fork().uint32(0x12).fork().ldelim().ldelim().finish();
-  expect(await errorOf(write(store))).toBeUndefined();
+  await write(store);
 });

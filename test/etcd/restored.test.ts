@@ -2,11 +2,15 @@
 import { rm } from 'node:fs/promises';
 import { open, type Signalbox } from 'signalbox';
 import { openEtcdUrl, type Store, Value } from 'signalbox/store';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { start } from '../support/cli.ts';
 import { Backup, startAlone } from '../support/etcd/backups.ts';
+import { inQueue } from '../support/etcd/fleet.ts';
 import type { Member } from '../support/etcd/member.ts';
-import { lossOf } from '../support/outcome.ts';
+import { errorOf, lossOf } from '../support/outcome.ts';
+import { freePorts } from '../support/ports.ts';
 import { isMissing } from '../support/programs.ts';
+import { until } from '../support/until.ts';
 
 /** So long that no lease ends during a test: whoever loses its hold has noticed the restore itself. */
 const TTL_MS = 600_000;
@@ -59,12 +63,14 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))('an etcd that is rest
     const hold = await box.lock('deploy').acquire();
     await writeOn();
     const lost = new Promise<void>((resolve) => hold.signal.addEventListener('abort', () => resolve()));
-    await box.lock('seen').acquire();
+    const next = await inQueue(box.lock('deploy'), { holder: 'next' });
+    const waited = errorOf(next.granted);
     await member.kill();
     await restore();
     await member.start();
     await lost;
     expect(lossOf(hold.signal)?.why).toBe('disconnected');
+    expect(await waited).toMatchObject({ code: 'not-acquired' });
     const refused = await errorOf(box.lock('deploy').acquire());
     expect(refused).toMatchObject({ code: 'closed', message: expect.stringMatching(/restored .*open it again/) });
     const after = await (await opened()).lock('deploy').acquire();
@@ -102,6 +108,35 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))('an etcd that is rest
     await store.close();
   });
 
+  it('ends commands that wait for something in it, and servers, with 69 and the reason', async () => {
+    const env = { SIGNALBOX_URL: url() };
+    const [port = 0] = await freePorts(1, '127.0.0.1');
+    const server = start(['serve', '--port', String(port)], { env });
+    const tails = [start(['events', 'tail'], { env }), start(['events', 'tail', '--since', '1h'], { env })];
+    onTestFinished(() => [server, ...tails].forEach(({ child }) => child.kill('SIGKILL')));
+    await server.printed('signalbox serves');
+    backup = await Backup.take(member);
+    await writeOn();
+    // All of them see that the etcd goes on.
+    const isHeard = Promise.all(tails.map((tail) => tail.printed('lock:released'))).then(() => true);
+    const box = await opened();
+    await until(async () => {
+      await (await box.lock('a').acquire()).release();
+      return Promise.race([isHeard, Promise.resolve(false)]);
+    });
+    const health = (): Promise<Response> => fetch(`http://127.0.0.1:${port}/healthz`);
+    await until(async () => (await health()).ok);
+    await member.kill();
+    await backup.restoreSnapshot();
+    await member.start();
+    // It notices with the next request.
+    await until(async () => (await health().catch(() => undefined))?.ok !== true);
+    for (const { ended } of [...tails, server]) {
+      const told = expect.stringMatching(/etcd was restored .*open it again/);
+      expect(await ended).toMatchObject({ code: 69, stderr: told });
+    }
+  });
+
   it('is the same etcd after a restart, and after --force-new-cluster: all is kept', async () => {
     const box = await opened();
     const hold = await box.lock('deploy').acquire();
@@ -116,11 +151,4 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))('an etcd that is rest
 
 function putting(key: string, value: string) {
   return { compare: [], success: [{ do: 'put', key, value: Value.text(value) } as const], failure: [] };
-}
-
-function errorOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
 }

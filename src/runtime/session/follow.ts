@@ -8,8 +8,6 @@ export interface Follower {
   changes(changes: Changes): void;
   /** Reads the range again after the history was compacted, and gives the revision of that read. */
   resync(): Promise<Revision>;
-  /** The store is closed, for good: it was removed, replaced or restored. No change will come. */
-  closed?(): void;
 }
 
 const RETRY_MS = 50;
@@ -64,7 +62,7 @@ async function keepFollowing(
         follower.changes(changes);
       }
     } catch (error) {
-      if (Failure.is(error, 'closed')) return follower.closed?.();
+      if (Failure.is(error, 'closed')) return;
       if (Failure.is(error, 'compacted')) delivered = (await resynced(follower, clock, signal)) ?? delivered;
       failures += 1;
     }
@@ -77,7 +75,7 @@ async function keepFollowing(
         watch = await store.watch(range, delivered, signal, hint);
         break;
       } catch (error) {
-        if (Failure.is(error, 'closed')) return follower.closed?.();
+        if (Failure.is(error, 'closed')) return;
         if (Failure.is(error, 'compacted')) delivered = (await resynced(follower, clock, signal)) ?? delivered;
         failures += 1;
         await pause(clock, failures, signal);

@@ -79,6 +79,8 @@ export class Presence {
     this.#host = host;
     this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
     this.#sender = this.#nobody;
+    // Others may be let in already, in the store that is there now: the next renewal would notice it too late.
+    host.store.over?.addEventListener('abort', () => this.#session?.end('disconnected'), { once: true });
   }
 
   get sender(): WriterIdentity {
@@ -274,12 +276,7 @@ export class Presence {
         store,
         clock,
         prefixed(ANCHORS),
-        {
-          changes: (changes) => anchors.changes(changes),
-          resync: () => this.#listAnchors(),
-          // Others may be let in already, in the store that is there now. The next renewal would notice it later.
-          closed: () => this.#session?.end('disconnected'),
-        },
+        { changes: (changes) => anchors.changes(changes), resync: () => this.#listAnchors() },
         stopped,
         // Only the end of a lease can free a hold; a process that starts, or leaves without holds, is not urgent.
         { urgent: 'lease-ends' },

@@ -32,6 +32,7 @@ export class EtcdStore implements Store {
   readonly #watches = new Set<EtcdWatch>();
   readonly #compacted = new CompactedRevision((revision, signal) => this.#revision(revision, signal));
   readonly #continuity: Continuity;
+  readonly #over = new AbortController();
 
   /** @internal */
   constructor(calls: Calls, keyspace: Keyspace, continuity: Continuity, watchdog: Watchdog, historyIsShared: boolean) {
@@ -41,6 +42,11 @@ export class EtcdStore implements Store {
     this.historyIsShared = historyIsShared;
     this.#continuity = continuity;
     continuity.listener = { readNewest: () => this.#revision(0), replaced: (why) => this.#replaced(why) };
+  }
+
+  /** Aborts when the etcd was restored from a backup, or replaced. */
+  get over(): AbortSignal {
+    return this.#over.signal;
   }
 
   /** Not `async`: a transaction costs no more promises than its caller awaits. */
@@ -198,6 +204,7 @@ export class EtcdStore implements Store {
     this.#watchdog.stop();
     for (const watch of [...this.#watches]) watch.fail(failure());
     this.#calls.close(failure);
+    this.#over.abort(failure());
   }
 
   async #revision(at: Revision, signal?: AbortSignal): Promise<Revision> {
