@@ -39,6 +39,7 @@ interface ServerModule {
     readonly store: string;
     readonly localToken: string;
     readonly tokenFile: string;
+    readonly over: AbortSignal | undefined;
     close(): Promise<void>;
   }>;
 }
@@ -125,7 +126,11 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
       if (screen().isTTY === true) print(`For you, as administrator: ${url}/#token=${localToken}`);
       else print('Its local token: signalbox token local');
     }
-    if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    const { over } = serving;
+    const ended = over === undefined ? signal : AbortSignal.any([signal, over]);
+    if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+    // Whoever supervises this process starts it again.
+    if (!signal.aborted) over?.throwIfAborted();
   } finally {
     await serving.close();
   }

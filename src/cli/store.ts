@@ -31,7 +31,10 @@ async function opened(command: Command, store: string | undefined, options: Open
   return open(store, { maintains: false, component: 'cli', ...options });
 }
 
-/** Aborts the signal of `work` on Ctrl-C, so that its waits end, and then closes the store. */
+/**
+ * Aborts the signal of `work` on Ctrl-C, so that its waits end, and then closes the store. The same when the store is over:
+ * nothing would come any more.
+ */
 export function withBox<T>(
   command: Command,
   work: (box: Signalbox, signal: AbortSignal) => Promise<T>,
@@ -41,7 +44,10 @@ export function withBox<T>(
   return interruptible(async (signal) => {
     const box = await openBox(command, options, signal);
     try {
-      return await work(box, signal);
+      const { over } = box;
+      const result = await work(box, over === undefined ? signal : AbortSignal.any([signal, over]));
+      if (!signal.aborted) over?.throwIfAborted();
+      return result;
     } finally {
       await box.close();
     }

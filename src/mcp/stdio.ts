@@ -28,7 +28,11 @@ export interface StdioOptions {
 export async function serveOverStdio({ store, ...options }: StdioOptions): Promise<void> {
   const box = await open(store, { component: 'mcp', log: serverLog('signalbox-mcp') });
   try {
-    await serveStreams(box, process.stdin, process.stdout, options);
+    const { over } = box;
+    const signals = [options.signal, over].filter((signal) => signal !== undefined);
+    await serveStreams(box, process.stdin, process.stdout, { ...options, signal: AbortSignal.any(signals) });
+    // No call would work any more. The client starts another process.
+    if (options.signal?.aborted !== true) over?.throwIfAborted();
   } finally {
     await box.close();
   }

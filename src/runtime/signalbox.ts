@@ -119,6 +119,8 @@ export class Signalbox implements AsyncDisposable {
   readonly once: OnceKeys;
   /** For a server: events in the order of the store, from a revision on. */
   readonly eventLog: EventLog;
+  /** Aborts when the store was removed, replaced or restored from a backup: nothing holds any more, and no call works. */
+  readonly over: AbortSignal | undefined;
   readonly #executor: Executor;
   readonly #lead: Lead;
   readonly #feed: MemberFeed;
@@ -128,6 +130,7 @@ export class Signalbox implements AsyncDisposable {
   /** @internal */
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
+    this.over = runtime.store.over;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
     this.witness = new WitnessLog(runtime);
     this.tokens = new AccessTokens(runtime);
@@ -265,7 +268,7 @@ export class Signalbox implements AsyncDisposable {
     refuseWrongValues(options, { signal: abortSignal, ...LISTEN });
     const { signal, ...listen } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    return iterated<EventOf<Pattern>>((handler) => this.on(pattern, handler, listen), over);
+    return iterated<EventOf<Pattern>>((handler) => this.on(pattern, handler, listen), over, this.over);
   }
 
   /** Whether a condition holds now. `given` inputs are not looked up; inputs that cannot be looked up count as missing. */
@@ -283,8 +286,7 @@ export class Signalbox implements AsyncDisposable {
     signal: AbortSignal,
     window?: PastWindow,
   ): Promise<void> {
-    const over = AbortSignal.any([signal, this.#runtime.stopped]);
-    await followSince(this.#runtime, pattern, at, listener, over, window);
+    await followSince(this.#runtime, pattern, at, listener, AbortSignal.any([signal, this.#runtime.stopped]), window);
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */

@@ -3,10 +3,11 @@ import type { Subscription } from './subscription.ts';
 
 type Handler<T> = (item: T) => Promise<void>;
 
-/** Ends when `over` aborts, or when the loop is left. */
+/** Ends when `over` aborts, or when the loop is left. Throws the reason of `failed`, if that aborts first. */
 export async function* iterated<T>(
   subscribe: (handler: Handler<T>) => Subscription | Promise<Subscription>,
   over: AbortSignal,
+  failed?: AbortSignal,
 ): AsyncGenerator<T, void, undefined> {
   let next: { readonly item: T; readonly taken: () => void } | undefined;
   let wake = (): void => {};
@@ -19,8 +20,10 @@ export async function* iterated<T>(
       }),
   );
   over.addEventListener('abort', stop);
+  failed?.addEventListener('abort', stop);
   try {
     while (!over.aborted) {
+      failed?.throwIfAborted();
       if (next === undefined) {
         await new Promise<void>((resolve) => (wake = resolve));
         continue;
@@ -32,6 +35,7 @@ export async function* iterated<T>(
     }
   } finally {
     over.removeEventListener('abort', stop);
+    failed?.removeEventListener('abort', stop);
     subscription.unsubscribe();
   }
 }

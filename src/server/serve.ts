@@ -31,6 +31,8 @@ export interface Serving {
   /** The local administrator's secret. */
   readonly localToken: string;
   readonly tokenFile: string;
+  /** Aborts when the store was removed, replaced or restored: the server can answer nothing any more. */
+  readonly over: AbortSignal | undefined;
   close(): Promise<void>;
 }
 
@@ -63,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
       await box.close();
       log.info({}, 'stopped');
     };
-    return { url: listening.url, store: url, localToken, tokenFile: localTokenFile(url), close };
+    return { url: listening.url, store: url, localToken, tokenFile: localTokenFile(url), over: box.over, close };
   } catch (error) {
     await box.close();
     throw error;

@@ -267,6 +267,12 @@ export interface Store {
   readonly historyIsShared?: boolean;
   /** Answers if the store works, and throws if it does not. */
   health(signal?: AbortSignal): Promise<Health>;
+  /**
+   * Aborts when the store that was opened is there no more: it was removed, replaced, or restored from a backup. What this
+   * process knows of it, and holds in it, is void. The reason is the `closed` failure with which all watches end and all
+   * calls are refused from then on.
+   */
+  readonly over?: AbortSignal | undefined;
   /** Ends watches, without an error, and refuses further calls with `closed`. Leases run on until they end. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openEmbedded, type Store } from 'signalbox/store';
+import { openEmbedded, type Store, storeFile } from 'signalbox/store';
 import { type ContractSubject, storeContract, TestClock } from 'signalbox/testing';
 import { describe, it } from 'vitest';
 
@@ -17,6 +17,7 @@ async function embedded(): Promise<ContractSubject> {
   return {
     store: await reopen(),
     reopen,
+    replace: () => rm(storeFile(directory)),
     advance: (ms) => clock.advance(ms),
     minTtlMs: 10,
     close: async () => {

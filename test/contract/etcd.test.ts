@@ -36,6 +36,8 @@ describe.skipIf(isMissing('etcd'))('a real etcd', () => {
     return {
       store,
       reopen: async () => handle(),
+      // The judge has one connection for each request, and knows nothing of what was before.
+      ...(engine !== undefined && { replace: () => server.startAnew() }),
       advance: (ms) => sleep(ms),
       // It grants no shorter ones.
       minTtlMs: 2000,

@@ -21,7 +21,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { Connection } from '../../src/store/embedded/connection.ts';
 import { openDatabase } from '../support/sqlite.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
-import { errorOf } from '../support/outcome.ts';
+import { errorOf, lossOf } from '../support/outcome.ts';
 
 const WRITER = fileURLToPath(new URL('programs/writer.mjs', import.meta.url));
 let directory: string;
@@ -359,4 +359,34 @@ describe('a store that is removed while it is in use', () => {
     expect(await errorOf(box.lock('db').acquire({ waitMs: 100 }))).toMatchObject({ code: 'closed' });
     await box.close();
   });
+
+  it('ends every wait and every loop over what happens in it with the reason', async () => {
+    const clock = new TestClock();
+    const box = await open(await openEmbedded(directory, { clock }), { clock, maintenanceMs: 60_000 });
+    const hold = await box.lock('db').acquire();
+    const removed = { code: 'closed', message: expect.stringContaining('was removed or moved') };
+    const members = await box.members.follow({ keepAlive: false });
+    const heard: string[] = [];
+    await box.on('lock:*', ({ type }) => void heard.push(type), { keepAlive: false });
+    const waited = errorOf(box.lock('db').acquire({ holder: 'next' }));
+    const endings = [
+      first(box.events('lock:released', { keepAlive: false })),
+      first(members.changes()),
+      first(box.witness.watch({}, { keepAlive: false })),
+    ].map((ending) => errorOf(ending));
+    await clock.advance(100);
+    rmSync(storeFile(directory));
+    await clock.advance(5000);
+    expect(await waited).toMatchObject({ code: 'not-acquired' });
+    expect(await Promise.all(endings)).toMatchObject(endings.map(() => removed));
+    expect(heard.at(-1)).toBe('resync');
+    expect(lossOf(hold.signal)?.why).toBe('disconnected');
+    expect(box.over?.aborted).toBe(true);
+    await box.close();
+  });
 });
+
+async function first<T>(all: AsyncIterable<T>): Promise<T | undefined> {
+  for await (const one of all) return one;
+  return undefined;
+}

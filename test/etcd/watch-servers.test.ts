@@ -153,7 +153,8 @@ it('a silent watch is asked for a sign of life, and stays as long as it gives on
   expect(await over).toBe('unavailable');
   other.echo = () => [says({ created: true })];
   await store.watch({ key: 'a' }, 1, never());
-  expect(other.asked).toEqual(['Watch']);
+  // First it asks whether this is still the etcd that it knows.
+  expect(other.asked).toEqual(['Range', 'Watch']);
 });
 
 it('a server that has lost its leader ends its watches, and the next one is opened elsewhere', async () => {
@@ -165,7 +166,8 @@ it('a server that has lost its leader ends its watches, and the next one is open
   await clock.advance(100);
   await second;
   expect(await over).toBe('unavailable');
-  expect(other.asked).toEqual(['Watch']);
+  // First it asks whether this is still the etcd that it knows.
+  expect(other.asked).toEqual(['Range', 'Watch']);
 });
 
 it('a revision that etcd tells in several pieces is one for those who watch', async () => {

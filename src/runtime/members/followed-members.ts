@@ -38,6 +38,7 @@ export class FollowedMembers implements AsyncDisposable {
   readonly #isOwn: IsOwn;
   readonly #over = new AbortController();
   readonly #stopped: AbortSignal;
+  readonly #failed: AbortSignal | undefined;
   readonly #release: () => void;
   readonly #listeners = new Set<Listener>();
   #subscription: Subscription | undefined;
@@ -50,6 +51,7 @@ export class FollowedMembers implements AsyncDisposable {
     this.#isOwn = isOwn;
     this.#view = feed.view;
     this.#stopped = AbortSignal.any([runtime.stopped, this.#over.signal]);
+    this.#failed = runtime.store.over;
     this.#release = keepingAlive(runtime, options);
   }
 
@@ -146,11 +148,15 @@ export class FollowedMembers implements AsyncDisposable {
       await handle?.(change);
     });
     const over = signal === undefined ? this.#stopped : AbortSignal.any([signal, this.#stopped]);
-    return iterated((given) => {
-      handle = given;
-      ready();
-      return own;
-    }, over);
+    return iterated(
+      (given) => {
+        handle = given;
+        ready();
+        return own;
+      },
+      over,
+      this.#failed,
+    );
   }
 
   /** Ends all listeners and iterators, and lets the process end. */

@@ -65,6 +65,7 @@ export class Events implements FeedListener, RuntimeObserver {
   constructor(runtime: Runtime, feed: TaskFeed) {
     this.#runtime = runtime;
     this.#feed = feed;
+    runtime.store.over?.addEventListener('abort', () => this.#allMissed(), { once: true });
   }
 
   localEvents(resource: string, events: readonly Event[]): void {
@@ -154,6 +155,12 @@ export class Events implements FeedListener, RuntimeObserver {
     for (const subscriber of this.#subscribers) if (concerns(subscriber)) subscriber.missed(this.#runtime.clock.now());
     for (const listener of this.#listeners[source]) listener.missed();
     return revision;
+  }
+
+  /** The store is over: whoever reads the state now is told why. */
+  #allMissed(): void {
+    for (const subscriber of this.#subscribers) subscriber.missed(this.#runtime.clock.now());
+    for (const listeners of Object.values(this.#listeners)) for (const listener of listeners) listener.missed();
   }
 
   #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {

@@ -10,6 +10,7 @@ import { readsOnly } from '../../store/index.ts';
 
 export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
   const bounded = new BoundedStore(store, clock, limitMs);
+  if (store.over !== undefined) bounded.over = store.over;
   if (store.historyIsShared !== undefined) bounded.historyIsShared = store.historyIsShared;
   if (store.isOfSeveralUsers !== undefined) bounded.isOfSeveralUsers = store.isOfSeveralUsers;
   if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
@@ -24,6 +25,7 @@ class BoundedStore implements Store {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #limitMs: number;
+  over?: AbortSignal;
   historyIsShared?: boolean;
   isOfSeveralUsers?: boolean;
   transactionNow?: NonNullable<Store['transactionNow']>;

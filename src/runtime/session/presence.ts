@@ -79,6 +79,8 @@ export class Presence {
     this.#host = host;
     this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
     this.#sender = this.#nobody;
+    // Others may be let in already, in the store that is there now: the next renewal would notice it too late.
+    host.store.over?.addEventListener('abort', () => this.#session?.end('disconnected'), { once: true });
   }
 
   get sender(): WriterIdentity {

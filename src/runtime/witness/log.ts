@@ -212,7 +212,11 @@ export class WitnessLog {
     const { signal, ...how } = options;
     const { stopped } = this.#runtime;
     const over = signal === undefined ? stopped : AbortSignal.any([signal, stopped]);
-    return iterated<PlacedEntry | PlacedTrim>((handler) => this.#follow(filter, how, handler), over);
+    return iterated<PlacedEntry | PlacedTrim>(
+      (handler) => this.#follow(filter, how, handler),
+      over,
+      this.#runtime.store.over,
+    );
   }
 
   async #follow(

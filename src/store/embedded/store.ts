@@ -57,7 +57,7 @@ export class EmbeddedStore implements Store {
   /** The lease that was renewed last: mostly there is only one, the session's. Its id and its time never change. */
   #renewed: LeaseRow | undefined;
   #isClosing = false;
-  #isRemoved = false;
+  readonly #over = new AbortController();
   #closed: Promise<void> | undefined;
 
   constructor(
@@ -109,6 +109,10 @@ export class EmbeddedStore implements Store {
     });
   }
 
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
   async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
     this.#refuseIfClosed();
     checkTransaction(transaction);
@@ -158,7 +162,7 @@ export class EmbeddedStore implements Store {
 
   keepLeaseAliveNow(id: LeaseId): boolean {
     const lease = this.#renewed;
-    if (lease?.id !== Number(id) || this.#closed !== undefined || this.#isRemoved) return false;
+    if (lease?.id !== Number(id) || this.#closed !== undefined || this.over.aborted) return false;
     try {
       if (inodeOf(this.#file) !== this.#inode) return false;
       if (!this.#engine.leases.renewAlone(lease, () => this.#listening.stayOnListAlong())) return false;
@@ -238,13 +242,14 @@ export class EmbeddedStore implements Store {
 
   #refuseIfClosed(): void {
     if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
-    if (this.#isRemoved) throw this.#removal();
+    if (this.over.aborted) throw this.#removal();
   }
 
   /** The store was removed. A process that opens it now finds another store: holds in this one are over. */
   #removed(): void {
-    this.#isRemoved = true;
+    if (this.over.aborted) return;
     for (const watch of [...this.#watches]) watch.fail(this.#removal());
+    this.#over.abort(this.#removal());
   }
 
   #removal(): Failure {

@@ -11,6 +11,7 @@ import { Failure } from '../../failure.ts';
 import { UNAVAILABLE } from '../../grpc/status.ts';
 import { CallFailure } from '../../grpc/transport.ts';
 import { Aborts } from './aborts.ts';
+import type { Continuity } from './continuity.ts';
 import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
 import type { Link } from './link.ts';
 import { type Attempt, type Effect, Pending } from './pending.ts';
@@ -31,23 +32,26 @@ export class Calls implements EndpointListener {
   readonly #random: () => number;
   readonly #limitMs: number;
   readonly #renew: Renew;
+  readonly #continuity: Continuity;
   /** In the order of their deadlines: all have the same time. */
   readonly #pending = new Set<Pending>();
   readonly #aborts = new Aborts<Pending>((call, reason) => this.#reject(call, reason));
   #ticking: Timer | undefined;
   #alive: Timer | undefined;
-  #isClosed = false;
+  /** Makes the error of every call, once it is closed. */
+  #closed: (() => Failure) | undefined;
 
   constructor(options: EndpointOptions, renew: Renew) {
     this.#clock = options.clock;
     this.#random = options.random;
     this.#limitMs = options.requestTimeoutMs;
     this.#renew = renew;
+    this.#continuity = options.continuity;
     this.endpoints = new Endpoints(options, this);
   }
 
   check(signal?: AbortSignal): void {
-    if (this.#isClosed) throw closed();
+    if (this.#closed !== undefined) throw this.#closed();
     signal?.throwIfAborted();
   }
 
@@ -217,6 +221,7 @@ export class Calls implements EndpointListener {
   }
 
   linked(): void {
+    this.#continuity.linked();
     for (const call of [...this.#pending]) {
       if (call.isQueued) this.#send(call);
     }
@@ -239,10 +244,10 @@ export class Calls implements EndpointListener {
     for (const call of [...this.#pending]) if (call.isQueued) this.#reject(call, failure);
   }
 
-  close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    for (const call of [...this.#pending]) this.#reject(call, closed());
+  close(why: () => Failure = closed): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = why;
+    for (const call of [...this.#pending]) this.#reject(call, why());
     this.#aborts.forgetIdle();
     this.#ticking?.cancel();
     this.endpoints.close();

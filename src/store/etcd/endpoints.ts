@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE } from '../../grpc/status.ts';
 import { type Address, CallFailure, type Connect, type Connection } from '../../grpc/transport.ts';
+import type { Continuity } from './continuity.ts';
 import type { Keyspace } from './keyspace.ts';
 import { Link } from './link.ts';
 import { withRemedy } from './remedies.ts';
@@ -16,6 +17,7 @@ export interface EndpointOptions {
   readonly connect: Connect;
   readonly clock: Clock;
   readonly keyspace: Keyspace;
+  readonly continuity: Continuity;
   readonly requestTimeoutMs: number;
   /** Between 0 and 1. */
   readonly random: () => number;
@@ -129,7 +131,7 @@ export class Endpoints {
   }
 
   async #connect(address: Address): Promise<Link> {
-    const { connect, clock, keyspace, logIn } = this.#options;
+    const { connect, clock, continuity, keyspace, logIn } = this.#options;
     let link: Link | undefined;
     let early: CallFailure | undefined;
     const connection = await connect(address, {
@@ -146,7 +148,7 @@ export class Endpoints {
     try {
       const token = await this.#inTime(logIn(connection), clock);
       if (early !== undefined) throw early;
-      link = new Link(address, connection, keyspace, () => clock.monotonic());
+      link = new Link(address, connection, continuity, keyspace, () => clock.monotonic());
       if (token !== undefined) link.token = token;
       return link;
     } catch (error) {

@@ -1,5 +1,6 @@
 /** One connection in use, with the headers of every call and its two long-lived streams. */
 import type { Address, CallFailure, Connection } from '../../grpc/transport.ts';
+import type { Continuity } from './continuity.ts';
 import type { Keyspace } from './keyspace.ts';
 import { RenewalStream } from './renewal-stream.ts';
 import { WatchStream } from './watch-stream.ts';
@@ -9,9 +10,16 @@ const WITH_LEADER: Readonly<Record<string, string>> = { hasleader: 'true' };
 
 const TRUSTED_TOKEN_MS = 60_000;
 
+/** Answered by one server, or by the leader through it, with the revision of that server. All other answers have the newest. */
+const MAY_LAG: ReadonlySet<string> = new Set([
+  '/etcdserverpb.Lease/LeaseTimeToLive',
+  '/etcdserverpb.Maintenance/Status',
+]);
+
 export class Link {
   readonly address: Address;
   readonly connection: Connection;
+  readonly continuity: Continuity;
   readonly #keyspace: Keyspace;
   readonly #monotonic: () => number;
   headers = WITH_LEADER;
@@ -22,9 +30,16 @@ export class Link {
   #renewals: RenewalStream | undefined;
   #watches: WatchStream | undefined;
 
-  constructor(address: Address, connection: Connection, keyspace: Keyspace, monotonic: () => number) {
+  constructor(
+    address: Address,
+    connection: Connection,
+    continuity: Continuity,
+    keyspace: Keyspace,
+    monotonic: () => number,
+  ) {
     this.address = address;
     this.connection = connection;
+    this.continuity = continuity;
     this.#keyspace = keyspace;
     this.#monotonic = monotonic;
     this.heardAt = monotonic();
@@ -59,7 +74,14 @@ export class Link {
     done: (message: Uint8Array) => void,
     failed: (failure: CallFailure) => void,
   ): () => void {
-    return this.connection.unary({ path, message, headers: this.headers }, done, failed);
+    const atLeast = MAY_LAG.has(path) ? 0 : this.continuity.newest;
+    return this.connection.unary(
+      { path, message, headers: this.headers },
+      (answer) => {
+        if (this.continuity.admits(answer, atLeast, this)) done(answer);
+      },
+      failed,
+    );
   }
 
   get renewals(): RenewalStream {

@@ -4,6 +4,7 @@ import { Failure, shown } from '../../failure.ts';
 import { connect as connectOverHttp2 } from '../../grpc/connect.ts';
 import type { Connect, TlsOptions } from '../../grpc/transport.ts';
 import { Calls } from './calls.ts';
+import { Continuity } from './continuity.ts';
 import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
 import { EtcdStore } from './store.ts';
@@ -60,12 +61,14 @@ export function openEtcd(options: EtcdOptions): EtcdStore {
   }
   const keys = keyspace(prefix, plainPrefix);
   const login = new Login(user === undefined ? undefined : { user, password });
+  const continuity = new Continuity();
   const calls = new Calls(
     {
       addresses: endpoints.map(({ host, port }) => ({ host, port, tls })),
       connect,
       clock,
       keyspace: keys,
+      continuity,
       requestTimeoutMs,
       random,
       logIn: (connection) => login.token(connection),
@@ -73,7 +76,7 @@ export function openEtcd(options: EtcdOptions): EtcdStore {
     (link) => login.renew(link),
   );
   const watchdog = new Watchdog(calls.endpoints, clock, requestTimeoutMs);
-  return new EtcdStore(calls, keys, watchdog, options.compacts !== true);
+  return new EtcdStore(calls, keys, continuity, watchdog, options.compacts !== true);
 }
 
 function checkEndpoints(endpoints: readonly unknown[]): void {

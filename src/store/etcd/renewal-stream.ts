@@ -4,7 +4,8 @@
  */
 import { INTERNAL } from '../../grpc/status.ts';
 import { CallFailure, type OutgoingStream } from '../../grpc/transport.ts';
-import type { Lease, LeaseId } from '../contract.ts';
+import type { Lease, LeaseId, Revision } from '../contract.ts';
+import type { Continuity } from './continuity.ts';
 import type { Link } from './link.ts';
 import { grantedLease, leaseMessage } from './wire/lease.ts';
 
@@ -15,17 +16,21 @@ interface Renewal {
 }
 
 export class RenewalStream {
+  readonly #continuity: Continuity;
   readonly #stream: OutgoingStream;
   readonly #renewals = new Map<LeaseId, Renewal[]>();
+  /** The newest revision that was known when the last one was sent. */
+  #expected: Revision = 0;
   isOver = false;
 
   constructor(link: Link) {
+    this.#continuity = link.continuity;
     this.#stream = link.connection.stream(
       { path: '/etcdserverpb.Lease/LeaseKeepAlive', headers: link.headers },
       {
         message: (message) => {
           link.heard();
-          this.#read(message);
+          if (link.continuity.admitsRenewal(message, this.#expected, link)) this.#read(message);
         },
         ended: (failure) => this.#over(failure),
       },
@@ -37,6 +42,7 @@ export class RenewalStream {
     const others = this.#renewals.get(id);
     if (others === undefined) this.#renewals.set(id, [renewal]);
     else others.push(renewal);
+    this.#expected = this.#continuity.newest;
     this.#stream.send(leaseMessage(id));
     // It keeps its place, because its answer is still to come.
     return () => (renewal.isGivenUp = true);

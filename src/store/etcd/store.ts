@@ -9,6 +9,7 @@ import { readsOnly } from '../reads-only.ts';
 import { type Cut, putInOrder } from './by-age.ts';
 import type { Calls } from './calls.ts';
 import { CompactedRevision } from './compacted.ts';
+import type { Continuity } from './continuity.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { Attempt, Effect } from './pending.ts';
 import { EtcdWatch } from './watch.ts';
@@ -30,15 +31,22 @@ export class EtcdStore implements Store {
   readonly #watchdog: Watchdog;
   readonly #watches = new Set<EtcdWatch>();
   readonly #compacted = new CompactedRevision((revision, signal) => this.#revision(revision, signal));
-  /** The newest revision that this process has seen. */
-  #newest: Revision = 0;
+  readonly #continuity: Continuity;
+  readonly #over = new AbortController();
 
   /** @internal */
-  constructor(calls: Calls, keyspace: Keyspace, watchdog: Watchdog, historyIsShared: boolean) {
+  constructor(calls: Calls, keyspace: Keyspace, continuity: Continuity, watchdog: Watchdog, historyIsShared: boolean) {
     this.#calls = calls;
     this.#keyspace = keyspace;
     this.#watchdog = watchdog;
     this.historyIsShared = historyIsShared;
+    this.#continuity = continuity;
+    continuity.listener = { readNewest: () => this.#revision(0), replaced: (why) => this.#replaced(why) };
+  }
+
+  /** Aborts when the etcd was restored from a backup, or replaced. */
+  get over(): AbortSignal {
+    return this.#over.signal;
   }
 
   /** Not `async`: a transaction costs no more promises than its caller awaits. */
@@ -76,7 +84,6 @@ export class EtcdStore implements Store {
     } catch (cause) {
       return failed(unreadable(cause));
     }
-    if (result.revision > this.#newest) this.#newest = result.revision;
     if (cuts.length === 0) return done(result);
     const settled = cuts.map(async (cut) => cut.settle(await this.#peers(cut, result.revision)));
     void Promise.all(settled).then(
@@ -106,7 +113,9 @@ export class EtcdStore implements Store {
     // To etcd, 0 means from now on. Asking for `since` itself: see the contract of `watch`.
     const start = since === 'now' ? 0 : Math.max(1, since);
     const attempt: Attempt<EtcdWatch> = (link, done, failed) => {
-      const watch = new EtcdWatch(since === 'now' ? this.#newest : since, signal, (over) => this.#watches.delete(over));
+      const watch = new EtcdWatch(since === 'now' ? this.#continuity.newest : since, signal, (over) =>
+        this.#watches.delete(over),
+      );
       const created = (revision: Revision): void => {
         // A server that lags behind begins before what this process has seen; that part is left out.
         if (since === 'now') watch.since = Math.max(watch.since, revision);
@@ -188,11 +197,19 @@ export class EtcdStore implements Store {
     this.#calls.close();
   }
 
+  /** As if it had been closed: what this process knows is of a store that no longer exists, and holds in it are over. */
+  #replaced(why: string): void {
+    const told = `etcd was restored from a backup or replaced while it was in use (${why}); open it again`;
+    const failure = (): Failure => new Failure('closed', told);
+    this.#watchdog.stop();
+    for (const watch of [...this.#watches]) watch.fail(failure());
+    this.#calls.close(failure);
+    this.#over.abort(failure());
+  }
+
   async #revision(at: Revision, signal?: AbortSignal): Promise<Revision> {
     const message = countMessage(this.#keyspace.etcdKey(NO_KEY), at);
-    const revision = await this.#ask('/etcdserverpb.KV/Range', message, revisionOf, 'reads', signal);
-    this.#newest = Math.max(this.#newest, revision);
-    return revision;
+    return this.#ask('/etcdserverpb.KV/Range', message, revisionOf, 'reads', signal);
   }
 
   #ask<T>(

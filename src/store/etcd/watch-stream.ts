@@ -70,7 +70,7 @@ export class WatchStream {
         message: (message) => {
           link.heard();
           this.#quietMs = 0;
-          this.#read(message);
+          if (link.continuity.admits(message, 0, link)) this.#read(message);
         },
         ended: (failure) => this.#over(failure),
       },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Transaction, TransactionResult } from '../../store/contract.ts';
+import type { Changes, Store, Transaction, TransactionResult, Watch } from '../../store/contract.ts';
 import { Failure } from '../../failure.ts';
 import { apply, choose, EVERYTHING, get, isMissing, keys, put, Reader, refuses, revisionOf } from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
@@ -27,6 +27,35 @@ export const handlePromises: readonly StorePromise[] = [
     await ended;
     await idle.end();
   }),
+
+  promise(
+    'a store that was removed or replaced ends its watches and refuses every call with `closed`',
+    async (subject) => {
+      const { store, replace } = subject;
+      if (replace === undefined) return;
+      assert.ok(store.over !== undefined && !store.over.aborted);
+      const { over } = store;
+      const { id } = await store.grantLease(60_000);
+      await apply(store, put('a'));
+      const watch = await store.watch({ key: 'b' }, 'now', new AbortController().signal);
+      const unread = refuses('closed', async () => {
+        for await (const _ of reopened(store, watch)) continue;
+      });
+      const isOver = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve()));
+      await replace();
+      // A process that holds something renews it; one that does not is in no hurry to learn of it.
+      await store.keepLeaseAlive(id).catch(() => undefined);
+      await isOver;
+      assert.ok(Failure.is(over.reason, 'closed'));
+      await unread;
+      await refuses('closed', () => apply(store, put('a')));
+      await refuses('closed', () => store.watch({ key: 'a' }, 'now', new AbortController().signal));
+      await refuses('closed', () => store.grantLease(60_000));
+      await refuses('closed', () => store.keepLeaseAlive(id));
+      await refuses('closed', () => store.health());
+      await store.close();
+    },
+  ),
 
   promise('two handles on one store see each other’s writes, watches and leases', async (subject) => {
     const { store } = subject;
@@ -131,3 +160,15 @@ export const handlePromises: readonly StorePromise[] = [
     );
   }),
 ];
+
+/** A watch, and the ones that are opened after it because the connection broke. */
+async function* reopened(store: Store, first: Watch): AsyncIterable<Changes> {
+  for (let watch = first; ; watch = await store.watch({ key: 'b' }, first.since, new AbortController().signal)) {
+    try {
+      yield* watch;
+      return;
+    } catch (error) {
+      if (!Failure.is(error, 'unavailable')) throw error;
+    }
+  }
+}

@@ -7,6 +7,8 @@ export interface ContractSubject {
   readonly store: Store;
   /** Opens another handle on the same data, if the engine allows it. */
   readonly reopen?: () => Promise<Store>;
+  /** Removes the store while it is in use, or puts an older one in its place, if that can happen to the engine. */
+  readonly replace?: () => Promise<void>;
   /** Lets time pass for the store and its callers. */
   advance(ms: number): Promise<void>;
   /** The shortest lease that the store grants exactly as requested. */

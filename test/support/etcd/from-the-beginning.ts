@@ -82,6 +82,7 @@ function countedFrom(inner: Store, before: Revision): Store {
       const { revision, compacted } = await inner.health(signal);
       return { revision: shown(revision), compacted: Math.max(0, shown(compacted)) };
     },
+    over: inner.over,
     close: () => inner.close(),
   };
 }

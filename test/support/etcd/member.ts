@@ -19,8 +19,9 @@ export interface Ports {
 export class Member {
   readonly name: string;
   readonly port: number;
-  readonly #peer: string;
-  readonly #directory: string;
+  readonly peer: string;
+  /** With all that it keeps. */
+  readonly directory: string;
   readonly #flags: readonly string[];
   #child: ChildProcess | undefined;
   #said = '';
@@ -29,8 +30,8 @@ export class Member {
   private constructor(name: string, { client, peer }: Ports, directory: string, flags: readonly string[]) {
     this.name = name;
     this.port = client;
-    this.#peer = peerUrl(peer);
-    this.#directory = directory;
+    this.peer = peerUrl(peer);
+    this.directory = directory;
     this.#flags = flags;
     process.once('exit', this.#killAtExit);
   }
@@ -41,16 +42,17 @@ export class Member {
   }
 
   /** On the data that it left, if it has been here before. Resolves once it answers. */
-  async start(): Promise<void> {
-    const [client, peer] = [this.url, this.#peer];
+  async start(...more: readonly string[]): Promise<void> {
+    const [client, peer] = [this.url, this.peer];
     this.#said = '';
     const child = spawn(
       'etcd',
       [
-        ...['--name', this.name, '--data-dir', this.#directory, '--unsafe-no-fsync', '--log-level', 'warn'],
+        ...['--name', this.name, '--data-dir', this.directory, '--unsafe-no-fsync', '--log-level', 'warn'],
         ...['--listen-client-urls', client, '--advertise-client-urls', client],
         ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer],
         ...this.#flags,
+        ...more,
       ],
       { stdio: ['ignore', 'ignore', 'pipe'] },
     );
@@ -93,7 +95,7 @@ export class Member {
   async stop(): Promise<void> {
     process.off('exit', this.#killAtExit);
     await this.kill();
-    await rm(this.#directory, { recursive: true, force: true });
+    await rm(this.directory, { recursive: true, force: true });
   }
 
   /** Asks through the gateway for JSON that every etcd has. */

@@ -1,4 +1,5 @@
 /** An etcd of the test's own: on free ports of this machine, in a temporary directory, gone when it is stopped. */
+import { rm } from 'node:fs/promises';
 import { Member, onFreePorts, peerUrl, type Ports } from './member.ts';
 
 export interface EtcdServer {
@@ -7,6 +8,8 @@ export interface EtcdServer {
   readonly securePort: number;
   /** `kill -9`, and started again on the same data. */
   restart(): Promise<void>;
+  /** `kill -9`, and started again on nothing. */
+  startAnew(): Promise<void>;
   /** It stands still until it is resumed. */
   pause(): void;
   resume(): void;
@@ -43,6 +46,11 @@ async function startOnce(ports: Ports, securePort: number, { flags = [], tls }: 
     securePort,
     async restart() {
       await member.kill();
+      await member.start();
+    },
+    async startAnew() {
+      await member.kill();
+      await rm(member.directory, { recursive: true });
       await member.start();
     },
     pause: () => member.pause(),
