@@ -51,8 +51,8 @@ export class History {
     return bytes;
   }
 
-  /** What was changed in a range after `since`: the first revisions of it, each of them whole. */
-  after(since: Revision, range: KeyRange): Changes[] {
+  /** What was changed in a range after `since`: the first revisions of it, each of them whole, and whether that is all. */
+  after(since: Revision, range: KeyRange): { readonly changes: readonly Changes[]; readonly isAll: boolean } {
     const [where, bound] = rangeSql(range);
     const texts = `${this.#connection.text('key')}, ${this.#connection.text('value')}`;
     const rows = this.#connection
@@ -65,11 +65,11 @@ export class History {
     for (const row of rows) {
       const last = found.at(-1);
       if (last?.revision === row.revision) last.changes.push(changeOf(row));
-      else if (count >= READ_AT_ONCE) break;
+      else if (count >= READ_AT_ONCE) return { changes: found, isAll: false };
       else found.push({ revision: row.revision, changes: [changeOf(row)] });
       count += 1;
     }
-    return found;
+    return { changes: found, isAll: true };
   }
 
   /** The keys that were changed after `since`, each once, and whether it went with its lease. */
