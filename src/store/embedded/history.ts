@@ -17,6 +17,8 @@ interface HistoryRow {
 export interface Touched {
   readonly key: string;
   readonly wentWithLease: boolean;
+  /** The last that changed it. */
+  readonly revision: Revision;
 }
 
 /** About how many changes are read at a time, so that a watch that is far behind does not hold up all others. */
@@ -76,11 +78,14 @@ export class History {
   keysAfter(since: Revision): Touched[] {
     const rows = this.#connection
       .sql(
-        `SELECT DISTINCT ${this.#connection.text('key')}, value IS NULL AND lease IS NOT NULL AS wentWithLease
-         FROM history WHERE revision > ?`,
+        `SELECT ${this.#connection.text('key')}, value IS NULL AND lease IS NOT NULL AS wentWithLease,
+           max(revision) AS revision
+         FROM history WHERE revision > ? GROUP BY history.key, wentWithLease`,
       )
-      .all(since) as { key: string | Uint8Array; wentWithLease: number }[];
-    return rows.map(({ key, wentWithLease }) => ({ key: textOf(key), wentWithLease: wentWithLease === 1 }));
+      .all(since) as { key: string | Uint8Array; wentWithLease: number; revision: Revision }[];
+    return rows.map(({ key, wentWithLease, revision }) => {
+      return { key: textOf(key), wentWithLease: wentWithLease === 1, revision };
+    });
   }
 
   /** The revision up to which history has to be forgotten to free this many bytes. */
