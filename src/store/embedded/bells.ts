@@ -2,11 +2,14 @@
  * Wakes other processes. Each process with watches has a bell: a file that it watches, and whose times a writer touches
  * after changing something the process listens for. A write wakes only the processes it concerns.
  *
- * The store's file says which bells to ring, so a writer knows it in the very transaction that it announces.
+ * The store's file says which bells to ring, so a writer knows it in the very transaction that it announces. The time of the
+ * bell's last access is the revision that it was last rung for, in seconds: by that the process on duty sees which bells were
+ * not rung, because their writer was killed first. Any other time there only costs one ring more.
  */
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../../clock.ts';
+import type { Revision } from '../contract.ts';
 import { randomHex } from '../../host/index.ts';
 import { rangeTest } from '../key-order.ts';
 import { type Connection, textOf } from './connection.ts';
@@ -56,6 +59,12 @@ interface Listener {
   /** Rung only for keys that went with their lease. */
   readonly isPatient: boolean;
 }
+
+/** Bells, and the last revision that each is rung for. */
+export type Rings = Map<string, Revision>;
+
+/** A ring that carries no news. */
+const NO_NEWS: Revision = 0;
 
 /** Bells of this process: they are rung without the detour through the file system. */
 const here = new Map<string, () => void>();
@@ -130,7 +139,7 @@ export class Listeners {
   #keys = new Map<string, Listener[]>();
   #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
   /** Bells that are still to be rung for news, in this order; */
-  readonly #unrung = new Set<string>();
+  readonly #unrung: Rings = new Map();
   /** and bells of processes to call, one with each batch of news. */
   readonly #uncalled = new Set<string>();
   #timer: Timer | undefined;
@@ -143,7 +152,7 @@ export class Listeners {
 
   /** Rings for everyone who listens for something of this, except for `own`. False if it is not known who does. */
   announce(made: readonly Made[], version: number, own: string | undefined): boolean {
-    let concerned: Set<string>;
+    let concerned: Rings;
     try {
       concerned = this.concernedBy(made.flatMap(touchedBy), version);
     } catch {
@@ -156,14 +165,14 @@ export class Listeners {
   }
 
   /** The process that has listened longest comes first: of those that wait for a lock, it is most often the next. */
-  ringAll(bells: ReadonlySet<string>): void {
+  ringAll(bells: ReadonlyMap<string, Revision>): void {
     if (bells.size <= AT_A_TIME) {
-      for (const bell of bells) this.ring(bell);
+      for (const [bell, revision] of bells) this.ring(bell, revision);
       return;
     }
     // Behind those that were to be rung before, or a process that writes all the time would never get to the youngest.
     const areOthersFirst = this.#unrung.size > 0;
-    for (const bell of [...bells].sort()) this.#unrung.add(bell);
+    for (const bell of [...bells.keys()].sort()) add(this.#unrung, bell, bells.get(bell) as Revision);
     if (areOthersFirst) return;
     this.#timer?.cancel();
     this.#ringSome();
@@ -179,17 +188,18 @@ export class Listeners {
   ringRest(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    for (const bell of new Set([...this.#unrung, ...this.#uncalled])) this.ring(bell);
+    for (const bell of new Set([...this.#unrung.keys(), ...this.#uncalled])) this.ring(bell, this.#unrung.get(bell));
     this.#unrung.clear();
     this.#uncalled.clear();
   }
 
   #ringSome(): void {
     this.#timer = undefined;
-    for (const bell of [...[...this.#unrung].slice(0, AT_A_TIME), ...[...this.#uncalled].slice(0, 1)]) {
+    for (const bell of [...[...this.#unrung.keys()].slice(0, AT_A_TIME), ...[...this.#uncalled].slice(0, 1)]) {
+      const revision = this.#unrung.get(bell);
       this.#unrung.delete(bell);
       this.#uncalled.delete(bell);
-      this.ring(bell);
+      this.ring(bell, revision);
     }
     if (this.#unrung.size + this.#uncalled.size === 0) return;
     const pauseMs = this.#unrung.size > 0 ? BETWEEN_RINGS_MS : BETWEEN_CALLS_MS;
@@ -197,13 +207,15 @@ export class Listeners {
   }
 
   /** The bells to ring for changes of these keys. `version`: of the list, as the state of the store has it. */
-  concernedBy(touched: readonly Touched[], version: number): Set<string> {
+  concernedBy(touched: readonly Touched[], version: number): Rings {
     if (version !== this.#version) this.#read(version);
-    const concerned = new Set<string>();
-    for (const { key, wentWithLease } of touched) {
-      for (const { bell, isPatient } of this.#keys.get(key) ?? []) if (wentWithLease || !isPatient) concerned.add(bell);
+    const concerned: Rings = new Map();
+    for (const { key, wentWithLease, revision } of touched) {
+      for (const { bell, isPatient } of this.#keys.get(key) ?? []) {
+        if (wentWithLease || !isPatient) add(concerned, bell, revision);
+      }
       for (const { bell, isPatient, isWanted } of this.#ranges) {
-        if ((wentWithLease || !isPatient) && isWanted(key)) concerned.add(bell);
+        if ((wentWithLease || !isPatient) && isWanted(key)) add(concerned, bell, revision);
       }
     }
     return concerned;
@@ -214,15 +226,23 @@ export class Listeners {
     return new Set([...[...this.#keys.values()].flat(), ...this.#ranges].map(({ bell }) => bell));
   }
 
-  ring(bell: string): void {
+  /** The revision that a bell was last rung for, after it was committed. Undefined if that is not known. */
+  rungFor(bell: string): Revision | undefined {
+    try {
+      return lstatSync(join(this.#directory, bell)).atimeMs / 1000;
+    } catch {
+      return undefined;
+    }
+  }
+
+  ring(bell: string, revision: Revision = NO_NEWS): void {
     const local = here.get(bell);
     if (local !== undefined) {
       setImmediate(local);
       return;
     }
     try {
-      // Which times does not matter; that they are set does.
-      touch(join(this.#directory, bell), Date.now());
+      touch(join(this.#directory, bell), Date.now(), revision);
     } catch {
       // Its owner is gone, and will be taken off the list; or it finds out when it next looks by itself.
     }
@@ -244,9 +264,14 @@ export class Listeners {
   }
 }
 
-function touchedBy({ changes, lease }: Made): Touched[] {
+function add(rings: Rings, bell: string, revision: Revision): void {
+  rings.set(bell, Math.max(rings.get(bell) ?? NO_NEWS, revision));
+}
+
+function touchedBy({ revision, changes, lease }: Made): Touched[] {
   return changes.map((change) => ({
     key: change.kind === 'put' ? change.pair.key : change.key,
     wentWithLease: lease !== null,
+    revision,
   }));
 }

@@ -26,6 +26,23 @@ export interface State extends Dues {
   readonly historyBytes: number;
 }
 
+/** What every look for news needs of the state, without what is asked about leases. */
+export type Counters = Pick<State, 'revision' | 'forgotten' | 'listeners'>;
+
+/** Where a watch is: what was changed in its range after `since` is news to it. */
+export interface Cursor {
+  readonly since: Revision;
+  readonly range: KeyRange;
+}
+
+export interface News {
+  /** If this is all: everything up to this revision has been looked through. */
+  readonly asOf: Revision;
+  readonly changes: readonly Changes[];
+  /** False if there may be more, which is read next. */
+  readonly isAll: boolean;
+}
+
 /** A revision that this process made. */
 export interface Made extends Changes {
   /** The lease whose end deleted these keys. */
@@ -133,16 +150,24 @@ export class Engine {
       .get(clock, clock, clock) as State;
   }
 
-  /** What was changed in a range after `since`; `compacted` if that is not there any more. `asOf`: all up to there. */
-  changesAfter(since: Revision, range: KeyRange): { readonly asOf: Revision; readonly changes: readonly Changes[] } {
+  counters(): Counters {
+    return this.connection.sql('SELECT revision, forgotten, listeners FROM state').get() as Counters;
+  }
+
+  /** What is new to each of these watches, as of one moment; for one whose news is not there any more, `compacted`. */
+  news(cursorsAt: (counters: Counters) => readonly Cursor[]): (News | Failure)[] {
     return this.connection.read(() => {
-      const { revision, forgotten } = this.state();
-      if (since < forgotten) {
-        throw new Failure('compacted', `all history up to revision ${forgotten} is forgotten: list again`);
-      }
-      const changes = since >= revision ? [] : this.#history.after(since, range);
-      return { asOf: revision, changes };
+      const counters = this.counters();
+      return cursorsAt(counters).map((cursor) => this.#newsTo(cursor, counters));
     });
+  }
+
+  #newsTo({ since, range }: Cursor, { revision, forgotten }: Counters): News | Failure {
+    if (since < forgotten) {
+      return new Failure('compacted', `all history up to revision ${forgotten} is forgotten: list again`);
+    }
+    if (since >= revision) return { asOf: revision, changes: [], isAll: true };
+    return { asOf: revision, ...this.#history.after(since, range) };
   }
 
   /** The keys that were changed after `since`, as far as the history reaches. */

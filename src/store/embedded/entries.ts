@@ -75,11 +75,12 @@ export function isFolder(path: string): boolean {
 
 /**
  * Sets the times of an empty file of a store, and never those of what a link leads to. Which times a member of the group
- * gives to another one's file is not its choice: it becomes now.
+ * gives to another one's file is not its choice: it becomes now, and that of the last access stays as it is. `accessed` is in
+ * seconds.
  */
-export function touch(path: string, atMs: number): void {
+export function touch(path: string, atMs: number, accessed = atMs / 1000): void {
   try {
-    lutimesSync(path, atMs / 1000, atMs / 1000);
+    lutimesSync(path, accessed, atMs / 1000);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
     touchAsMember(path);

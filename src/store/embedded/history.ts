@@ -17,6 +17,8 @@ interface HistoryRow {
 export interface Touched {
   readonly key: string;
   readonly wentWithLease: boolean;
+  /** The last that changed it. */
+  readonly revision: Revision;
 }
 
 /** About how many changes are read at a time, so that a watch that is far behind does not hold up all others. */
@@ -51,8 +53,8 @@ export class History {
     return bytes;
   }
 
-  /** What was changed in a range after `since`: the first revisions of it, each of them whole. */
-  after(since: Revision, range: KeyRange): Changes[] {
+  /** What was changed in a range after `since`: the first revisions of it, each of them whole, and whether that is all. */
+  after(since: Revision, range: KeyRange): { readonly changes: readonly Changes[]; readonly isAll: boolean } {
     const [where, bound] = rangeSql(range);
     const texts = `${this.#connection.text('key')}, ${this.#connection.text('value')}`;
     const rows = this.#connection
@@ -65,22 +67,25 @@ export class History {
     for (const row of rows) {
       const last = found.at(-1);
       if (last?.revision === row.revision) last.changes.push(changeOf(row));
-      else if (count >= READ_AT_ONCE) break;
+      else if (count >= READ_AT_ONCE) return { changes: found, isAll: false };
       else found.push({ revision: row.revision, changes: [changeOf(row)] });
       count += 1;
     }
-    return found;
+    return { changes: found, isAll: true };
   }
 
   /** The keys that were changed after `since`, each once, and whether it went with its lease. */
   keysAfter(since: Revision): Touched[] {
     const rows = this.#connection
       .sql(
-        `SELECT DISTINCT ${this.#connection.text('key')}, value IS NULL AND lease IS NOT NULL AS wentWithLease
-         FROM history WHERE revision > ?`,
+        `SELECT ${this.#connection.text('key')}, value IS NULL AND lease IS NOT NULL AS wentWithLease,
+           max(revision) AS revision
+         FROM history WHERE revision > ? GROUP BY history.key, wentWithLease`,
       )
-      .all(since) as { key: string | Uint8Array; wentWithLease: number }[];
-    return rows.map(({ key, wentWithLease }) => ({ key: textOf(key), wentWithLease: wentWithLease === 1 }));
+      .all(since) as { key: string | Uint8Array; wentWithLease: number; revision: Revision }[];
+    return rows.map(({ key, wentWithLease, revision }) => {
+      return { key: textOf(key), wentWithLease: wentWithLease === 1, revision };
+    });
   }
 
   /** The revision up to which history has to be forgotten to free this many bytes. */

@@ -21,6 +21,18 @@ export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound
   return ['key >= ? AND key < ?', [key, end]];
 }
 
+/** The fronts of queues, and single keys, are read with limits below this. */
+const SMALL_LIMIT = 256;
+
+/**
+ * `LIMIT`, and what is to be bound to it. SQLite plans a statement anew at every run if its limit is bound, which takes as long
+ * as the read. A small one is written out: there are only a few of these.
+ */
+function limitSql(limit: number | undefined): readonly [limited: string, bound: readonly number[]] {
+  if (limit === undefined) return ['', []];
+  return limit < SMALL_LIMIT ? [` LIMIT ${limit}`, []] : [' LIMIT ?', [limit]];
+}
+
 const ANY_FROM = 'SELECT 1 FROM pair WHERE key >= ? LIMIT 1';
 const ANY_BETWEEN = 'SELECT 1 FROM pair WHERE key >= ? AND key < ? LIMIT 1';
 
@@ -68,15 +80,20 @@ export class Keyspace {
   read({ key, end, limit, order, countOnly = false }: Read): ReadResult {
     const [where, bound] = rangeSql({ key, end });
     if (countOnly) return { do: 'read', pairs: [], more: false, count: this.#count(where, bound) };
+    if (end === undefined) return this.#readOne(key);
     const by = order === 'create' ? 'created, pair.key' : 'pair.key';
-    const rows = this.#sql(`${this.#all} WHERE ${where} ORDER BY ${by} LIMIT ?`).all(
-      ...bound,
-      limit === undefined ? -1 : limit + 1,
-    ) as PairRow[];
     // One more than asked for tells whether there are more: to count them all would cost each page a walk over the range.
+    const [limited, most] = limitSql(limit === undefined ? undefined : limit + 1);
+    const rows = this.#sql(`${this.#all} WHERE ${where} ORDER BY ${by}${limited}`).all(...bound, ...most) as PairRow[];
     const more = limit !== undefined && rows.length > limit;
     if (more) rows.pop();
     return { do: 'read', pairs: rows.map(pairOf), more, count: rows.length };
+  }
+
+  /** Mostly a key that was compared a moment ago. */
+  #readOne(key: string): ReadResult {
+    const pair = this.get(key);
+    return { do: 'read', pairs: pair === undefined ? [] : [pair], more: false, count: pair === undefined ? 0 : 1 };
   }
 
   #count(where: string, bound: readonly string[]): number {

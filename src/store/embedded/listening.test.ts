@@ -2,25 +2,31 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Failure } from '../../failure.ts';
 import { type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import { sqliteDriver } from '../../sqlite/index.ts';
 import { TestClock } from '../../testing/index.ts';
 import { Connection } from './connection.ts';
-import type { Engine } from './engine.ts';
+import type { Engine, News } from './engine.ts';
 import { Listening } from './listening.ts';
 import { SCHEMA } from './schema.ts';
+import { EmbeddedWatch } from './watches.ts';
 
 const EIGHT = 8;
 let directory: string;
 let connection: Connection;
 let listening: Listening;
+let engine: { connection: Connection; leases: object; write: object; news: (at: CursorsAt) => (News | Failure)[] };
+
+type CursorsAt = Parameters<Engine['news']>[0];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'signalbox-listening-'));
   connection = new Connection(sqliteDriver().open(join(directory, 'store.db')));
   connection.execute(SCHEMA);
-  const engine = {
+  engine = {
     connection,
+    news: () => [],
     leases: { own: { enter: () => 1, id: 1 } },
     write: (work: (state: object) => unknown) => work({ revision: 1, compacted: 0 }),
   };
@@ -82,5 +88,61 @@ describe.skipIf(thisProcess() === undefined)('the eldest of those that listen', 
     expect(listening.isAmongEldest(EIGHT)).toBe(true);
     older(EIGHT, ours);
     expect(listening.isAmongEldest(EIGHT)).toBe(false);
+  });
+});
+
+describe('a look for news', () => {
+  const stopped = new AbortController().signal;
+  const ended = (): void => undefined;
+
+  function watchThatReads(read: () => News | Failure): EmbeddedWatch {
+    const watch = new EmbeddedWatch({ key: 'a' }, 1, read, stopped, ended);
+    listening.add(watch, { id: 1, hint: {} });
+    return watch;
+  }
+
+  it('reads once for all watches, and only if something was written', async () => {
+    let [reads, own] = [0, 0];
+    engine.news = (at) => {
+      reads += 1;
+      const news = { asOf: 2, changes: [{ revision: 2, changes: [] }], isAll: true };
+      return at({ revision: 2, forgotten: 0, listeners: 1 }).map(() => news);
+    };
+    const nothing = { asOf: 1, changes: [], isAll: true };
+    const watches = [1, 2, 3].map(() => watchThatReads(() => (own++, nothing)));
+    const first = watches.map((watch) => watch.next());
+    expect([reads, own]).toEqual([0, 3]);
+    listening.look();
+    expect((await Promise.all(first)).map(({ value }) => value?.revision)).toEqual([2, 2, 2]);
+    // They have all that there is: their readers wait for the next ring.
+    const second = watches.map((watch) => watch.next());
+    listening.look();
+    expect([reads, own]).toEqual([2, 3]);
+    for (const watch of watches) watch.end();
+    expect((await Promise.all(second)).every(({ done }) => done)).toBe(true);
+  });
+
+  it('lets each watch read by itself where that fails, so that each ends with what is wrong', async () => {
+    engine.news = () => {
+      throw new Error('the disk is gone');
+    };
+    const watch = watchThatReads(() => {
+      throw new Error('the disk is still gone');
+    });
+    listening.look();
+    await expect(watch.next()).rejects.toThrow('still gone');
+  });
+
+  it('delivers nothing twice that a watch has read meanwhile', async () => {
+    const changes = [2, 3].map((revision) => ({ revision, changes: [] }));
+    const watch = watchThatReads(() => ({ asOf: 2, changes: changes.slice(0, 1), isAll: true }));
+    watch.lookFurther();
+    watch.receive({ asOf: 3, changes, isAll: true });
+    watch.receive({ asOf: 2, changes: changes.slice(0, 1), isAll: true });
+    const read = [await watch.next(), await watch.next()].map(({ value }) => value?.revision);
+    expect(read).toEqual([2, 3]);
+    const waiting = watch.next();
+    watch.end();
+    expect((await waiting).done).toBe(true);
   });
 });

@@ -5,10 +5,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
+import type { Failure } from '../../failure.ts';
 import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
+import { isBusy } from '../../sqlite/index.ts';
 import type { KeyRange, Revision, WatchHint } from '../contract.ts';
 import { Bell, isBellName, Listeners, newBellName } from './bells.ts';
-import type { Engine, Made } from './engine.ts';
+import type { Counters, Cursor, Engine, Made, News } from './engine.ts';
 import { Relay } from './relay.ts';
 import type { Access } from './share.ts';
 import type { EmbeddedWatch } from './watches.ts';
@@ -135,15 +137,31 @@ export class Listening {
     if (this.#listeners.announce(made, version, this.#bell?.name)) this.relay.rangFor(made);
   }
 
-  /** Another process may have written. */
+  /** Another process may have written. Reads for all watches at once: a transaction for each would take longer. */
   readonly look = (): void => {
     if (this.#watches.size === 0) return;
-    const { revision, listeners } = this.#engine.state();
-    this.#version = listeners;
-    if (revision === this.#lookedUpTo) return;
-    for (const watch of [...this.#watches.keys()]) watch.lookFurther();
-    this.#lookedUpTo = revision;
+    let upTo = this.#lookedUpTo;
+    let watches: EmbeddedWatch[] = [];
+    const news = this.#newsAt(({ revision, listeners }) => {
+      this.#version = listeners;
+      if (revision !== upTo) watches = [...this.#watches.keys()];
+      upTo = revision;
+      return watches.map(({ cursor }) => cursor);
+    });
+    // Only now: a watch that ends writes.
+    watches.forEach((watch, place) => watch.receive(news[place]));
+    this.#lookedUpTo = upTo;
   };
+
+  /** Without an answer, each watch reads by itself, and ends with what is wrong. */
+  #newsAt(cursorsAt: (counters: Counters) => readonly Cursor[]): (News | Failure | undefined)[] {
+    try {
+      return this.#engine.news(cursorsAt);
+    } catch (error) {
+      if (isBusy(error)) throw error;
+      return [];
+    }
+  }
 
   /** Tells the others that we still listen, if it is time to. */
   stayOnList(): void {

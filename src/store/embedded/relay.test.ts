@@ -2,13 +2,15 @@ import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Listeners } from './bells.ts';
+import type { Listeners, Rings } from './bells.ts';
 import type { Engine, Made } from './engine.ts';
 import { Relay } from './relay.ts';
 
 const [OURS, ONE, OTHER] = ['00000000000000aa', '00000000000000bb', '00000000000000cc'] as const;
 let directory: string;
 let state: { revision: number; forgotten: number; listeners: number };
+/** The last revision that concerns the bells, and the one that they were rung for. */
+let [concerns, rungFor]: [number, number | undefined] = [0, undefined];
 let rung: string[];
 let called: string[];
 let relay: Relay;
@@ -16,16 +18,18 @@ let relay: Relay;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'signalbox-relay-'));
   state = { revision: 10, forgotten: 0, listeners: 1 };
-  [rung, called] = [[], []];
+  [rung, called, concerns, rungFor] = [[], [], 0, undefined];
   const engine = {
     state: () => state,
     keysAfter: (since: number) => (since < state.revision ? [{ key: `after ${since}`, wentWithLease: false }] : []),
   };
   const listeners = {
-    concernedBy: (keys: readonly unknown[]) => new Set(keys.length > 0 ? [OURS, ONE] : []),
+    concernedBy: (keys: readonly unknown[]) =>
+      new Map(keys.length > 0 ? [OURS, ONE].map((bell) => [bell, concerns]) : []),
+    rungFor: () => rungFor,
     all: () => new Set([OURS, ONE, OTHER]),
     ring: (bell: string) => rung.push(bell),
-    ringAll: (bells: ReadonlySet<string>) => rung.push(...bells),
+    ringAll: (bells: Rings) => rung.push(...bells.keys()),
     call: (bells: ReadonlySet<string>) => called.push(...bells),
   };
   relay = new Relay(engine as unknown as Engine, listeners as unknown as Listeners, directory);
@@ -74,6 +78,19 @@ describe('the process on duty', () => {
     relay.ringAgain(OURS);
     relay.ringAgain(OURS);
     expect(rung).toEqual([ONE]);
+  });
+
+  it('wakes no process a second time whose bell was rung for that, or for something later', () => {
+    concerns = 12;
+    const ringsFor = (last: number | undefined): readonly string[] => {
+      [rung, rungFor] = [[], last];
+      state.revision += 3;
+      relay.ringAgain(OURS);
+      return rung;
+    };
+    expect([12, 13].map(ringsFor)).toEqual([[], []]);
+    // Rung for something earlier, or never, or by a process that sets other times.
+    expect([11, 0, undefined, Date.now() / 1000].map(ringsFor)).toEqual([[ONE], [ONE], [ONE], [ONE]]);
   });
 
   it('does not ring again for what it has written and rung for itself', () => {

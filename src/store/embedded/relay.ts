@@ -9,7 +9,7 @@
 import { watch } from 'node:fs';
 import { join } from 'node:path';
 import type { Revision } from '../contract.ts';
-import type { Listeners } from './bells.ts';
+import type { Listeners, Rings } from './bells.ts';
 import type { Engine, Made, State } from './engine.ts';
 
 /** History that is shorter than this is read in no time, however old it is. */
@@ -56,16 +56,17 @@ export class Relay {
     const state = this.#engine.state();
     if (this.#hasCalled && this.#rungUpTo === state.revision) return;
     const isAll = this.#rungUpTo < state.forgotten || this.#isHalfGone(state);
-    const bells = isAll ? this.#listeners.all(state.listeners) : this.#concernedSince(this.#rungUpTo, state);
+    const bells = isAll ? this.#allBells(state) : this.#concernedSince(this.#rungUpTo, state);
     this.#rungUpTo = state.revision;
     if (isAll) this.#allRungAt = state.revision;
     if (own !== undefined) bells.delete(own);
     for (const [bell, { tell }] of this.#deaf) if (bells.delete(bell)) tell();
+    if (!isAll) this.#leaveOutRung(bells, state);
     this.#listeners.ringAll(bells);
     if (this.#hasCalled) return;
     this.#hasCalled = true;
     const others = this.#listeners.all(state.listeners);
-    for (const bell of [own, ...this.#deaf.keys(), ...bells]) others.delete(bell ?? '');
+    for (const bell of [own, ...this.#deaf.keys(), ...bells.keys()]) others.delete(bell ?? '');
     this.#listeners.call(others);
   }
 
@@ -87,7 +88,7 @@ export class Relay {
     if (state.revision === this.#toldUpTo) return;
     const bells = this.#concernedSince(this.#toldUpTo, state);
     this.#toldUpTo = state.revision;
-    for (const bell of bells) {
+    for (const bell of bells.keys()) {
       const deaf = this.#deaf.get(bell);
       if (deaf?.watcher === undefined) deaf?.tell();
     }
@@ -120,7 +121,19 @@ export class Relay {
     }
   }
 
-  #concernedSince(since: Revision, { listeners }: State): Set<string> {
+  /** Their writers got to ring them, so they are not woken a second time. A revision that is yet to come is some other time. */
+  #leaveOutRung(bells: Rings, { revision: newest }: State): void {
+    for (const [bell, revision] of bells) {
+      const rungFor = this.#listeners.rungFor(bell);
+      if (rungFor !== undefined && rungFor >= revision && rungFor <= newest) bells.delete(bell);
+    }
+  }
+
+  #allBells({ listeners, revision }: State): Rings {
+    return new Map([...this.#listeners.all(listeners)].map((bell) => [bell, revision]));
+  }
+
+  #concernedSince(since: Revision, { listeners }: State): Rings {
     return this.#listeners.concernedBy(this.#engine.keysAfter(since), listeners);
   }
 

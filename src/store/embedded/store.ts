@@ -21,7 +21,7 @@ import type {
 import { readsOnly } from '../reads-only.ts';
 import type { Connection } from './connection.ts';
 import { Duty } from './duty.ts';
-import { Engine } from './engine.ts';
+import { Engine, type News } from './engine.ts';
 import type { LeaseRow } from './leases.ts';
 import { Listening } from './listening.ts';
 import { Mark } from './mark.ts';
@@ -56,6 +56,7 @@ export class EmbeddedStore implements Store {
   readonly #watches = new Set<EmbeddedWatch>();
   /** The lease that was renewed last: mostly there is only one, the session's. Its id and its time never change. */
   #renewed: LeaseRow | undefined;
+  #checkSoon: NodeJS.Immediate | undefined;
   #isClosing = false;
   readonly #over = new AbortController();
   #closed: Promise<void> | undefined;
@@ -125,7 +126,7 @@ export class EmbeddedStore implements Store {
     return this.#do(() => {
       const { entry, revision, compacted } = this.#listening.enter(range, hint);
       const start = since === 'now' ? revision : since;
-      const watch = new EmbeddedWatch(range, start, this.#changesAfter, signal, this.#ended);
+      const watch = new EmbeddedWatch(range, start, this.#newsTo, signal, this.#ended);
       this.#watches.add(watch);
       this.#listening.add(watch, entry);
       this.#sentry.begin();
@@ -263,6 +264,13 @@ export class EmbeddedStore implements Store {
 
   readonly #rung = (): void => {
     this.#look();
+    this.#checkSoon ??= setImmediate(this.#check);
+  };
+
+  /** After the news has been acted on: a process that gets a hold does not wait until it knows who is on duty. */
+  readonly #check = (): void => {
+    this.#checkSoon = undefined;
+    if (this.#isClosing) return;
     this.#duty?.check();
     this.#sentry.wasRung();
   };
@@ -273,9 +281,10 @@ export class EmbeddedStore implements Store {
     if (isDeaf && bell !== undefined) this.#duty?.haveHeard(bell);
   }
 
-  readonly #changesAfter: Look = (since, range) => {
+  readonly #newsTo: Look = (cursor) => {
     try {
-      return this.#engine.changesAfter(since, range);
+      const [news] = this.#engine.news(() => [cursor]);
+      return news as News | Failure;
     } catch (error) {
       throw asFailure(error, this.#file);
     }

@@ -2,15 +2,14 @@
  * A watch is a cursor into the history that all processes share. It looks further when its process is woken, and its
  * reader reads at its own pace.
  */
+import { Failure } from '../../failure.ts';
 import type { Changes, KeyRange, Revision } from '../contract.ts';
 import { rangeTest } from '../key-order.ts';
 import { WatchIterator } from '../watch-iterator.ts';
+import type { Cursor, News } from './engine.ts';
 
-/** Returns the changes of a range after a revision, and the revision up to which they are complete. */
-export type Look = (
-  since: Revision,
-  range: KeyRange,
-) => { readonly asOf: Revision; readonly changes: readonly Changes[] };
+/** Reads what is new to a watch. */
+export type Look = (cursor: Cursor) => News | Failure;
 
 /** How many revisions are read ahead; the rest stays in the file. */
 const READ_AHEAD = 256;
@@ -23,6 +22,8 @@ export class EmbeddedWatch extends WatchIterator {
   readonly #onEnd: (watch: EmbeddedWatch) => void;
   readonly #ready: Changes[] = [];
   #cursor: Revision;
+  /** The file may have more for this watch than was read: it begins in the past, or its reader is slow. */
+  #isBehind = true;
 
   constructor(
     range: KeyRange,
@@ -40,28 +41,51 @@ export class EmbeddedWatch extends WatchIterator {
     this.#onEnd = onEnd;
   }
 
+  get cursor(): Cursor {
+    return { since: this.#cursor, range: this.range };
+  }
+
   protected take(): Changes | undefined {
-    if (this.#ready.length === 0) this.lookFurther();
+    if (this.#ready.length === 0 && this.#isBehind) this.lookFurther();
     return this.#ready.shift();
   }
 
-  /** Called when any process wrote: looks in the file for changes that concern this watch. */
+  /** Looks in the file for changes that concern this watch. */
   lookFurther(): void {
-    // A slow reader finds the rest in the file when it gets there.
-    while (this.isOpen && this.#ready.length < READ_AHEAD) {
+    while (this.#hasRoom()) {
       try {
-        const { asOf, changes } = this.#look(this.#cursor, this.range);
-        const last = changes.at(-1);
-        if (last === undefined) {
-          this.#cursor = Math.max(this.#cursor, asOf);
-          return;
-        }
-        this.#cursor = last.revision;
-        for (const each of changes) this.#deliver(each);
+        if (this.#receive(this.#look(this.cursor))) return;
       } catch (error) {
         this.fail(error as Error);
       }
     }
+  }
+
+  /** Takes what was read for it when any process wrote; if nothing could be, reads it. */
+  receive(news: News | Failure | undefined): void {
+    if (news === undefined || (this.#hasRoom() && !this.#receive(news))) this.lookFurther();
+  }
+
+  /** A slow reader finds the rest in the file when it gets there. */
+  #hasRoom(): boolean {
+    this.#isBehind = true;
+    return this.isOpen && this.#ready.length < READ_AHEAD;
+  }
+
+  /** Answers whether that is all there is. */
+  #receive(news: News | Failure): boolean {
+    if (news instanceof Failure) {
+      this.fail(news);
+      return true;
+    }
+    const { asOf, changes, isAll } = news;
+    const upTo = isAll ? asOf : (changes.at(-1)?.revision ?? 0);
+    // Since it was read, another watch may have ended, and made this one look by what it wrote.
+    const unseen = changes.filter(({ revision }) => revision > this.#cursor);
+    this.#cursor = Math.max(this.#cursor, upTo);
+    this.#isBehind = !isAll;
+    for (const each of unseen) this.#deliver(each);
+    return isAll;
   }
 
   /** Takes a revision that this process wrote, mostly without reading the file. Returns whether the file must be read. */
