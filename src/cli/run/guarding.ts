@@ -90,7 +90,7 @@ export class Guarding {
     };
     const { poll: pollMs } = this.#flags;
     try {
-      const pauseMs = this.#pauseMs();
+      const pauseMs = pauseBeforeWaitMs(this.#passedInVain, pollMs);
       const isTooLong = leftMs !== undefined && pauseMs >= leftMs;
       await pause(isTooLong ? leftMs : pauseMs, signal);
       if (isTooLong) throw notBegun(open, request);
@@ -105,12 +105,15 @@ export class Guarding {
       voice.done();
     }
   }
+}
 
-  /** A guard may pass only while the locks are free. Without a pause its commands would run one after the other for ever. */
-  #pauseMs(): number {
-    const { poll: pollMs = DEFAULT_POLL_MS } = this.#flags;
-    return this.#passedInVain === 0 ? 0 : backoffMs(this.#passedInVain, pollMs);
-  }
+/**
+ * The pause before a run waits for its guard again. A guard may pass only while the locks are free: without pauses that grow, its
+ * commands would run one after the other for ever. `passedInVain`: how often a wait has ended, and the guard failed again under
+ * the locks.
+ */
+export function pauseBeforeWaitMs(passedInVain: number, pollMs = DEFAULT_POLL_MS): number {
+  return passedInVain === 0 ? 0 : backoffMs(passedInVain, pollMs);
 }
 
 function notBegun(open: Open, { waitMs = 0 }: RunRequest): CliExit {
