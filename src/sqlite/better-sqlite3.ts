@@ -5,24 +5,23 @@
 import { createRequire } from 'node:module';
 import type Sqlite from 'better-sqlite3';
 import type { Database, SqliteDriver, Statement } from './driver.ts';
-import { installCommand, rebuildCommand } from './remedy.ts';
+import { installCommand, rebuildCommand, VERSION_FOR_NODE_20 } from './remedy.ts';
 import { SqliteMissing } from './sqlite-missing.ts';
 
 type Open = (path: string, isReadOnly: boolean, busyTimeoutMs: number) => Database;
 
 /** From this version on it needs Node 22, and crashes the process in Node 20 instead of refusing. */
 const FIRST_FOR_NODE_22 = 13;
-/** The version that `remedy.ts` names: its native part is used without the package's own JavaScript. */
-const KNOWN = 12;
 
-export function loadBetterSqlite3(): SqliteDriver {
+/** `known`: the version whose native part is used directly. */
+export function loadBetterSqlite3(known = VERSION_FOR_NODE_20): SqliteDriver {
   const require = createRequire(import.meta.url);
   const version = installedVersion(require);
   const isForNode22 = major(version) >= FIRST_FOR_NODE_22;
   if (isForNode22 && major(process.versions.node) < 22) {
     throw new SqliteMissing(`better-sqlite3 ${version} would crash Node ${process.version}`, installCommand());
   }
-  const open = major(version) === KNOWN ? openNative(require) : openPackage(require, isForNode22);
+  const open = version === known ? openNative(require) : openPackage(require, isForNode22);
   return {
     name: 'better-sqlite3',
     open: (file, { isReadOnly = false, busyTimeoutMs = 0 } = {}) => opened(() => open(file, isReadOnly, busyTimeoutMs)),
@@ -30,7 +29,8 @@ export function loadBetterSqlite3(): SqliteDriver {
 }
 
 /**
- * The JavaScript of the package is thirteen small files for what we do not use, and every start would look for them and compile
+ * Uses the native part of the one version that is tested so; every other version is used as it documents itself. The
+ * JavaScript of the package is thirteen small files for what we do not use, and every start would look for them and compile
  * them, which takes longer than opening a store.
  */
 function openNative(require: NodeJS.Require): Open {
@@ -124,7 +124,7 @@ class PackageDatabase implements Database {
   }
 }
 
-/** What the native part of version 12 exports, as far as it is used. */
+/** What the native part of that version exports, as far as it is used. */
 interface Native {
   /** The package has loaded it and set its own class of errors. */
   readonly isInitialized?: boolean;

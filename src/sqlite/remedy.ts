@@ -3,8 +3,10 @@ import { existsSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The last version with a ready-made build for Node 20: later ones have to be compiled there. */
-const FOR_NODE_20 = 'better-sqlite3@12.9.0';
+/** The last version of better-sqlite3 with a ready-made build for Node 20: later ones have to be compiled there. */
+export const VERSION_FOR_NODE_20 = '12.9.0';
+
+const FOR_NODE_20 = `better-sqlite3@${VERSION_FOR_NODE_20}`;
 
 export type Installation =
   | { readonly kind: 'global' }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { otherNode } from '../../scripts/nodes.mjs';
 import { Failure } from '../failure.ts';
+import { loadBetterSqlite3 } from './better-sqlite3.ts';
 import { sqliteDriver } from './choice.ts';
 import { hasNodeSqlite } from './node-sqlite.ts';
 import { installationOf, installCommand, rebuildCommand } from './remedy.ts';
@@ -76,6 +77,17 @@ describe.skipIf(hasNodeSqlite(process.versions.node))('better-sqlite3, driven wi
     expect(failureOf(() => theirs.prepare('SELEC'))).toBeInstanceOf(Package.SqliteError);
     expect([before, failureOf(() => after.prepare('SELEC'))].map(read)).toEqual(['SQLITE_ERROR', 'SQLITE_ERROR']);
     for (const one of [database, theirs, after]) one.close();
+  });
+
+  it('of another version is driven as it documents itself', () => {
+    const database = loadBetterSqlite3('another').open(':memory:', { busyTimeoutMs: 7 });
+    database.exec('CREATE TABLE t (a)');
+    database.prepare('INSERT INTO t VALUES (?)').run('x');
+    expect(database.prepare('SELECT a FROM t').get()).toEqual({ a: 'x' });
+    expect(database.pragma('busy_timeout')).toBe(7);
+    expect(read(failureOf(() => database.prepare('SELEC')))).toBe('SQLITE_ERROR');
+    expect(database.isInTransaction).toBe(false);
+    database.close();
   });
 
   it('refuses to write what it opened to read, and to make a file that is missing', () => {
