@@ -90,6 +90,12 @@ export function insteadOf(common) {
   const names = namesOf(common);
   return {
     name: 'common-code',
+    moduleParsed({ id, dynamicallyImportedIds }) {
+      if (!id.startsWith(src)) return;
+      const rare = dynamicallyImportedIds.find((one) => RARELY_USED.includes(one));
+      // `import()` would copy the names of the stand-in, which has none.
+      if (rare !== undefined) throw new Error(`${moduleName(id)} imports ${rare} by import(): it is loaded later anyway`);
+    },
     resolveId(source, importer) {
       if (source === COMMON) return { id: COMMON, external: true };
       if (importer === undefined) return undefined;

@@ -1,6 +1,6 @@
 /** Reads the lines of an export, packed with gzip or not, one after the other. */
 import { createReadStream } from 'node:fs';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
 import { shown } from '../../failure.ts';
@@ -47,9 +47,8 @@ async function* joined(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerat
 }
 
 async function* gunzipped(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
-  const { Readable: Source } = await import('node:stream');
   const gunzip = createGunzip();
-  const source: Readable = Source.from(packed);
+  const source = Readable.from(packed);
   source.on('error', (error) => gunzip.destroy(error));
   yield* source.pipe(gunzip) as AsyncIterable<Buffer>;
 }
