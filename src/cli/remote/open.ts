@@ -46,6 +46,8 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
       // A command that looks again gets the refusal itself, and ends with it.
       client.subscribe(pattern, handler, () => void handler(resync())),
     close: client.close.bind(client),
+    // The server watches over its store, and answers with what is wrong.
+    over: undefined,
     tasks: client.tasks,
     members: client.members,
     tokens: client.tokens,
