@@ -138,8 +138,12 @@ function textOf(place: number): string {
   try {
     const descriptor = openSync(files[place] as string, 'r');
     try {
-      // Another version is being installed: what is kept under the stamp of the one is not for the other.
-      if (stampOf(fstatSync(descriptor)) !== stamps[place]) isChanging = true;
+      if (stampOf(fstatSync(descriptor)) !== stamps[place]) {
+        // Another version is being installed. What is kept under the stamp of the one is not for the other, and the scripts of
+        // two versions must not meet: they know each other's functions by short names.
+        if (place !== MAIN_PLACE) refuse('another version of signalbox was installed while this one started');
+        isChanging = true;
+      }
       return readFileSync(descriptor, 'latin1');
     } finally {
       closeSync(descriptor);

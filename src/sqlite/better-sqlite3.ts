@@ -2,7 +2,9 @@
  * The driver on `better-sqlite3`, for a Node whose own SQLite is missing or not good enough. The package is not a
  * dependency (docs/decisions/0018): users install it, and the error says how.
  */
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import type { Database, SqliteDriver, Statement } from './driver.ts';
 import { installCommand, rebuildCommand, VERSION_FOR_NODE_20 } from './remedy.ts';
@@ -71,13 +73,12 @@ function installedVersion(require: NodeJS.Require): string {
 }
 
 function nativePart(require: NodeJS.Require): string {
-  try {
-    return require.resolve('better-sqlite3/build/Release/better_sqlite3.node');
-  } catch (cause) {
-    const told =
-      'better-sqlite3 was installed without its native part (npm may have been told not to run install scripts)';
-    throw new SqliteMissing(told, rebuildCommand(), cause);
-  }
+  // Beside its package: Node would look on in the directories above, and find the native part of another version.
+  const file = join(dirname(require.resolve('better-sqlite3/package.json')), 'build', 'Release', 'better_sqlite3.node');
+  if (existsSync(file)) return file;
+  const told =
+    'better-sqlite3 was installed without its native part (npm may have been told not to run install scripts)';
+  throw new SqliteMissing(told, rebuildCommand());
 }
 
 function opened(open: () => Database): Database {

@@ -167,7 +167,11 @@ export class Listeners {
   /** The process that has listened longest comes first: of those that wait for a lock, it is most often the next. */
   ringAll(bells: ReadonlyMap<string, Revision>): void {
     if (bells.size <= AT_A_TIME) {
-      for (const [bell, revision] of bells) this.ring(bell, revision);
+      for (const [bell, revision] of bells) {
+        // This ring is for more than the one that it waits for.
+        this.#unrung.delete(bell);
+        this.ring(bell, revision);
+      }
       return;
     }
     // Behind those that were to be rung before, or a process that writes all the time would never get to the youngest.
@@ -229,7 +233,9 @@ export class Listeners {
   /** The revision that a bell was last rung for, after it was committed. Undefined if that is not known. */
   rungFor(bell: string): Revision | undefined {
     try {
-      return lstatSync(join(this.#directory, bell)).atimeMs / 1000;
+      const seconds = lstatSync(join(this.#directory, bell)).atimeMs / 1000;
+      // A time of day that somebody else set, on a machine whose clock begins in 1970.
+      return Number.isInteger(seconds) ? seconds : undefined;
     } catch {
       return undefined;
     }

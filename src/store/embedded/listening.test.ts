@@ -123,14 +123,33 @@ describe('a look for news', () => {
   });
 
   it('lets each watch read by itself where that fails, so that each ends with what is wrong', async () => {
+    let isGone = false;
     engine.news = () => {
       throw new Error('the disk is gone');
     };
     const watch = watchThatReads(() => {
-      throw new Error('the disk is still gone');
+      if (isGone) throw new Error('the disk is still gone');
+      return { asOf: 1, changes: [], isAll: true };
     });
+    // It has all that there is, and waits for the next ring.
+    const waiting = watch.next();
+    isGone = true;
     listening.look();
-    await expect(watch.next()).rejects.toThrow('still gone');
+    await expect(waiting).rejects.toThrow('still gone');
+  });
+
+  it('reads nothing for a watch whose reader is slow', () => {
+    const changes = Array.from({ length: 256 }, (_, place) => ({ revision: place + 2, changes: [] }));
+    const slow = watchThatReads(() => ({ asOf: 257, changes, isAll: true }));
+    watchThatReads(() => ({ asOf: 1, changes: [], isAll: true }));
+    slow.lookFurther();
+    let cursors: unknown[] = [];
+    engine.news = (at) => {
+      cursors = [...at({ revision: 300, forgotten: 0, listeners: 1 })];
+      return cursors.map(() => ({ asOf: 300, changes: [], isAll: true }));
+    };
+    listening.look();
+    expect(cursors).toEqual([{ since: 1, range: { key: 'a' } }]);
   });
 
   it('delivers nothing twice that a watch has read meanwhile', async () => {

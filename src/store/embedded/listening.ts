@@ -141,10 +141,11 @@ export class Listening {
   readonly look = (): void => {
     if (this.#watches.size === 0) return;
     let upTo = this.#lookedUpTo;
-    let watches: EmbeddedWatch[] = [];
+    let watches = [...this.#watches.keys()];
     const news = this.#newsAt(({ revision, listeners }) => {
       this.#version = listeners;
-      if (revision !== upTo) watches = [...this.#watches.keys()];
+      // Nothing is read for a watch whose reader is slow: it would be read again at every ring.
+      watches = revision === upTo ? [] : watches.filter((watch) => watch.takesMore());
       upTo = revision;
       return watches.map(({ cursor }) => cursor);
     });
@@ -167,13 +168,16 @@ export class Listening {
   stayOnList(): void {
     if (this.#bell === undefined || this.#watches.size === 0 || !this.#isWordDue(WORD_MS)) return;
     // The process that took us off the list removed our bell too.
-    if (!this.#bell.isThere()) this.#hang(this.#bell.name);
+    const isGone = !this.#bell.isThere();
+    if (isGone) this.#hang(this.#bell.name);
     const bell = this.#bell;
     this.#engine.write(() => {
       if (this.#say(bell)) return;
       this.#enterBell();
       for (const [watch, entry] of this.#watches) this.#enterListener(entry, watch.range);
     });
+    // A writer may have rung it after it was made and before we heard it, and nobody rings for that again.
+    if (isGone) this.look();
   }
 
   /** The same within a write that is made for another reason: a transaction of its own costs more. */

@@ -52,7 +52,7 @@ export class EmbeddedWatch extends WatchIterator {
 
   /** Looks in the file for changes that concern this watch. */
   lookFurther(): void {
-    while (this.#hasRoom()) {
+    while (this.takesMore()) {
       try {
         if (this.#receive(this.#look(this.cursor))) return;
       } catch (error) {
@@ -63,11 +63,11 @@ export class EmbeddedWatch extends WatchIterator {
 
   /** Takes what was read for it when any process wrote; if nothing could be, reads it. */
   receive(news: News | Failure | undefined): void {
-    if (news === undefined || (this.#hasRoom() && !this.#receive(news))) this.lookFurther();
+    if (news === undefined || (this.takesMore() && !this.#receive(news))) this.lookFurther();
   }
 
-  /** A slow reader finds the rest in the file when it gets there. */
-  #hasRoom(): boolean {
+  /** Whether more should be read for it now. A slow reader finds the rest in the file when it gets there. */
+  takesMore(): boolean {
     this.#isBehind = true;
     return this.isOpen && this.#ready.length < READ_AHEAD;
   }
