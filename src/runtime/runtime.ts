@@ -149,6 +149,7 @@ export class Runtime implements WriterHost {
 
   refuseIfClosed(): void {
     if (this.#closed) throw new Failure('closed', 'this signalbox was closed; open another one');
+    this.store.over?.throwIfAborted();
   }
 
   get stopped(): AbortSignal {

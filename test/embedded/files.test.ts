@@ -368,8 +368,9 @@ describe('a store that is removed while it is in use', () => {
     const members = await box.members.follow({ keepAlive: false });
     const heard: string[] = [];
     await box.on('lock:*', ({ type }) => void heard.push(type), { keepAlive: false });
-    const waited = errorOf(box.lock('db').acquire({ holder: 'next' }));
+    const waited = [box.lock('db').acquire({ holder: 'next' }), box.tasks.claimNext()].map((wait) => errorOf(wait));
     const endings = [
+      box.guards.wait({ lockFree: 'db' }),
       first(box.events('lock:released', { keepAlive: false })),
       first(members.changes()),
       first(box.witness.watch({}, { keepAlive: false })),
@@ -377,7 +378,8 @@ describe('a store that is removed while it is in use', () => {
     await clock.advance(100);
     rmSync(storeFile(directory));
     await clock.advance(5000);
-    expect(await waited).toMatchObject({ code: 'not-acquired' });
+    expect(await Promise.all(waited)).toMatchObject(waited.map(() => ({ code: 'not-acquired' })));
+    expect(() => members.coordinator()).toThrow('was removed or moved');
     expect(await Promise.all(endings)).toMatchObject(endings.map(() => removed));
     expect(heard.at(-1)).toBe('resync');
     expect(lossOf(hold.signal)?.why).toBe('disconnected');

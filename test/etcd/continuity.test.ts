@@ -82,6 +82,20 @@ it('a server that lags behind may answer what needs no newest revision', async (
   await store.keepLeaseAlive('9');
 });
 
+it('a transaction that only compares asks for something too, since any server answers one without operations', async () => {
+  const { one, store } = await stage();
+  const sent: Uint8Array[] = [];
+  one.reply = (_, message = new Uint8Array()) => {
+    sent.push(message);
+    // A read without keys, of the branch that was taken.
+    return header(51).uint32(0x10).bool(true).uint32(0x1a).fork().uint32(0x0a).fork().ldelim().ldelim().finish();
+  };
+  const compared = await store.transaction({ compare: [], success: [], failure: [] });
+  expect(compared).toMatchObject({ succeeded: true, revision: 51, results: [] });
+  // One operation in each of the branches, which are the fields 2 and 3.
+  expect([...(sent[0] ?? [])].filter((byte) => byte === 0x12 || byte === 0x1a)).toHaveLength(2);
+});
+
 it('a write that an etcd answers with a revision from before is refused, and so are all calls after it', async () => {
   const { one, store } = await stage();
   one.reply = () => written(30);

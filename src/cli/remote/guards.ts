@@ -65,8 +65,7 @@ async function waited(
   const sliceMs = isPolled ? slice(pollMs) : WAIT_MS;
   // The server begins each wait with a look, so a guard with `retry` makes the waits shorter.
   const retryIn = (outcome: GuardOutcome): number => {
-    const afterMs = retryMs(outcome) ?? Number.POSITIVE_INFINITY;
-    return isPolled ? Math.max(afterMs, SHORTEST_POLL_AT_SERVER_MS) : afterMs;
+    return Math.max(retryMs(outcome) ?? Number.POSITIVE_INFINITY, SHORTEST_POLL_AT_SERVER_MS);
   };
   const waitsFor = (known: string, againMs: number): Waits => {
     const leftMs = timeoutMs === undefined ? sliceMs : timeoutMs - (clock.monotonic() - begun);

@@ -76,7 +76,8 @@ class Crew {
   /** `closing` aborts when no further task may be claimed. */
   async work(closing: AbortSignal): Promise<void> {
     closing.addEventListener('abort', () => {
-      if (this.#running > 0)
+      // A store that is over ends the tasks too.
+      if (this.#running > 0 && !Failure.is(closing.reason, 'closed'))
         this.#say(`finishing ${this.#running === 1 ? '1 task' : `${this.#running} tasks`}; Ctrl-C again to give up`);
     });
     // The worker that it killed cannot say so.

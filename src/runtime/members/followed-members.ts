@@ -42,14 +42,14 @@ export class FollowedMembers implements AsyncDisposable {
   readonly #release: () => void;
   readonly #listeners = new Set<Listener>();
   #subscription: Subscription | undefined;
-  #view: View<Member>;
+  #seen: View<Member>;
   /** The owners of each asset, in the order in which they registered it; made when first asked for. */
   #owners: { readonly view: View<Member>; readonly byAsset: ReadonlyMap<string, readonly Owned[]> } | undefined;
 
   private constructor(runtime: Runtime, feed: MemberFeed, isOwn: IsOwn, options: ListenOptions) {
     this.#feed = feed;
     this.#isOwn = isOwn;
-    this.#view = feed.view;
+    this.#seen = feed.view;
     this.#stopped = AbortSignal.any([runtime.stopped, this.#over.signal]);
     this.#failed = runtime.store.over;
     this.#release = keepingAlive(runtime, options);
@@ -65,7 +65,7 @@ export class FollowedMembers implements AsyncDisposable {
     const members = new FollowedMembers(runtime, feed, isOwn, options);
     try {
       members.#subscription = await feed.listen((change) => members.#changed(change));
-      members.#view = feed.view;
+      members.#seen = feed.view;
       return members;
     } catch (error) {
       members.stop();
@@ -76,6 +76,12 @@ export class FollowedMembers implements AsyncDisposable {
   /** The live members in id order, and the version of this view. */
   view(): View<Member> {
     return this.#view;
+  }
+
+  /** Throws once the store is over: another one may be in its place, with other members. */
+  get #view(): View<Member> {
+    this.#failed?.throwIfAborted();
+    return this.#seen;
   }
 
   /** The first member in id order; null without members. Another process may see another one for a moment: see `lead`. */
@@ -114,7 +120,7 @@ export class FollowedMembers implements AsyncDisposable {
   onChange(listener: Handler): Subscription {
     refuseUnlessFunction('the listener', listener);
     this.#refuseIfStopped();
-    const own = new Listener(listener, this.#view, () => this.#view);
+    const own = new Listener(listener, this.#seen, () => this.#seen);
     this.#listeners.add(own);
     return subscription(() => {
       own.stop();
@@ -175,7 +181,7 @@ export class FollowedMembers implements AsyncDisposable {
   }
 
   #changed(change: ViewChange<Member>): void {
-    this.#view = change.view;
+    this.#seen = change.view;
     for (const listener of this.#listeners) listener.add(change);
   }
 

@@ -43,6 +43,7 @@ export class TaskWaiters {
     this.#runtime = runtime;
     this.#cache = cache;
     this.#workers = new Workers(runtime, cache);
+    runtime.store.over?.addEventListener('abort', () => this.close(), { once: true });
   }
 
   // Changes

@@ -104,7 +104,8 @@ export async function acquire<H extends DetachedHold>(
     // Most requests are granted without a wait, so the signal is made only for one that waits.
     const limits = { waitMs: known === undefined && !wait ? 0 : waitMs, signal: call.signal };
     answer = await of.collect(of1, limits).catch(async (error: unknown) => {
-      if (known !== undefined && error instanceof NotAcquired) await keepRefusal(box, { resource, ...of1 }, error);
+      const isRefusal = error instanceof NotAcquired && error.refusal.kind !== 'lost';
+      if (known !== undefined && isRefusal) await keepRefusal(box, { resource, ...of1 }, error);
       throw error;
     });
   }

@@ -18,7 +18,7 @@ export class ScriptedServer {
   /** Every call there was, by its method. */
   readonly asked: string[] = [];
   readonly tokens: (string | undefined)[] = [];
-  reply: (method: string) => Reply = () => new Uint8Array();
+  reply: (method: string, message?: Uint8Array) => Reply = () => new Uint8Array();
   /** What a message on a stream is answered with. */
   echo: (method: string, message: Uint8Array) => readonly Uint8Array[] = () => [];
   refuses: CallFailure | undefined;
@@ -58,7 +58,7 @@ class ScriptedConnection implements Connection {
 
   unary(call: Call, done: (message: Uint8Array) => void, failed: (failure: CallFailure) => void): () => void {
     const method = this.#note(call);
-    const reply = this.#server.reply(method);
+    const reply = this.#server.reply(method, call.message);
     this.#open.add(failed);
     queueMicrotask(() => {
       if (reply === 'silence' || !this.#open.delete(failed)) return;
