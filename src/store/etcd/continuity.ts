@@ -44,8 +44,7 @@ export class Continuity {
       if (this.#cluster !== 0) return this.#over(`${server.where} belongs to another cluster now`);
       this.#cluster = cluster;
     }
-    // A proxy makes up some headers itself, and those do not name the cluster.
-    if (revision > this.newest && cluster !== 0 && Number.isSafeInteger(revision)) this.newest = revision;
+    if (revision > this.newest && Number.isSafeInteger(revision)) this.newest = revision;
     else if (revision < atLeast && revision > 0)
       return this.#over(`${server.where} is at revision ${revision}, and revision ${atLeast} was there before`);
     return true;
