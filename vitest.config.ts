@@ -104,7 +104,7 @@ export default defineConfig({
     globalSetup: ['test/support/build.ts'],
     setupFiles: ['test/support/seed.ts', 'test/support/processor-time.ts'],
     reporters: ['default'],
-    server: { deps: { external: [/\/\.cache\/source\//] } },
+    server: { deps: { external: [/\/\.cache\//] } },
     // Most tests wait for processes and leases more than they compute, so there are more of them than cores. A number,
     // because vitest takes more than 100 % for 100 %.
     maxWorkers: 3 * availableParallelism(),

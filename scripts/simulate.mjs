@@ -14,15 +14,13 @@ export function simulate(/** @type {readonly string[]} */ args) {
 }
 
 /**
- * Seeds 1 to `seeds`, on half of the cores: what only computes fills the gaps that tests leave while they wait, and on all of
- * them it would be through long before the tests are.
+ * Seeds 1 to `seeds`, on all cores, and behind what else runs: what only computes fills the gaps that tests leave while they wait.
  *
  * @returns {import('./tasks.mjs').Task}
  */
 export function simulation(/** @type {number} */ seeds) {
-  const jobs = Math.max(1, availableParallelism() >> 1);
-  const args = ['--jobs', String(jobs), '--seeds', String(seeds)];
-  return { name: 'simulation', command: [process.execPath, ...NODE_OPTIONS, simulator, ...args] };
+  const args = ['--jobs', String(availableParallelism()), '--seeds', String(seeds)];
+  return { name: 'simulation', command: [process.execPath, ...NODE_OPTIONS, simulator, ...args], yields: true };
 }
 
 if (isMain(import.meta)) {

@@ -14,10 +14,12 @@ import { root } from './ensure.mjs';
  *   readonly after?: readonly string[],
  *   readonly behind?: readonly string[],
  *   readonly isLive?: boolean,
+ *   readonly yields?: boolean,
  * }} Task
  * `after`: the tasks that have to pass first, unless they are not in the list at all. `behind`: those that have to end
  * first, whatever comes of them, because more is waiting for them. `isLive`: it prints as it goes; what others print is
- * shown when they have ended, so that it stays in one piece.
+ * shown when they have ended, so that it stays in one piece. `yields`: it only computes, and gets the time that the others leave
+ * while they wait.
  */
 
 /**
@@ -32,6 +34,9 @@ import { root } from './ensure.mjs';
 
 /** Marks a task that was never started. */
 const LEFT_OUT = -1;
+
+/** Far behind, but still served: a process that gets no time at all would be taken for one that never ends. */
+const BEHIND_OTHERS = /** @type {const} */ (['nice', '-n', '15']);
 
 /** So many lines of a task that failed are printed again at the end: long logs are cut, and their end is what is kept. */
 const LAST_LINES = 60;
@@ -74,7 +79,8 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
 }
 
 /** @returns {Promise<Result>} */
-function ended(/** @type {Task} */ { name, command: [program, ...args], isLive = false }) {
+function ended(/** @type {Task} */ { name, command, isLive = false, yields = false }) {
+  const [program, ...args] = yields && process.platform !== 'win32' ? [...BEHIND_OTHERS, ...command] : command;
   const begun = performance.now();
   if (isLive) console.log(`\n== ${name}`);
   return new Promise((resolve) => {

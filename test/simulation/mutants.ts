@@ -43,7 +43,7 @@ export async function bundleOf(program: string, name: string, edits: readonly Ed
   const made = await rolldown({
     input: join(root, program),
     platform: 'node',
-    external: /^[a-z@]/,
+    external: (id) => /^[a-z@]/.test(id),
     plugins: [{ name: 'planted', load: (id) => wrong.get(id) ?? null }],
   });
   const file = join(root, '.cache', `${name}.mjs`);
