@@ -82,7 +82,7 @@ export async function onceOnly(
       throw new Problem('key-reused', `${KEY_HEADER} was used for another request; use a new one for each`);
     case 'running':
       // Its server may have been killed, so the worker must not wait for it: the claim would be over by then.
-      if (isEnd) return settled(box, at, what, await run().catch(answerOf));
+      if (isEnd) return settled(box, at, what, await repeated(run).catch(answerOf));
       throw new Problem(
         'key-in-use',
         `a request with this ${KEY_HEADER} is under way; ask again`,
@@ -104,6 +104,16 @@ export async function onceOnly(
   if (isPassing(answer.status) && (isRepeatable || !isDoubtful(answer.status))) await begun.failed();
   else await begun.done(keptOf(answer), keptMs(answer, isOfLease)).catch(() => undefined);
   return answer;
+}
+
+/** The first attempt may have ended the claim, and a later claim of the task may have hidden that. */
+async function repeated(run: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof Problem && error.code === 'not-owner')) throw error;
+    throw new Failure('outcome-unknown', `${error.message}: the first attempt may have ended the claim; read the task`);
+  }
 }
 
 /** Keeps the answer of a request that another server, or this one, has begun and perhaps never ends. */

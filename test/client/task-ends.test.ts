@@ -169,6 +169,16 @@ describe('a task whose server is killed in the middle of its end', () => {
     expect([next.isValid, await server.box.tasks.status('t')]).toEqual([true, 'running']);
   });
 
+  it('may have been released or not, if another worker has had it since: the repeat says that nobody knows', async () => {
+    const { token } = await box.tasks.claimDetached('t', { holder: 'w' });
+    const releases = (): Promise<Told> =>
+      server.post('/v1/tasks/t/release', { holder: 'w', token }, { headers: { 'Idempotency-Key': 'k' } });
+    killServerAt('nothing');
+    expect((await releases()).status).toBe(200);
+    await (await server.box.tasks.claim('t', { holder: 'next' })).release();
+    expect(await releases()).toMatchObject({ status: 504, body: { code: 'outcome-unknown' } });
+  });
+
   it('gets the same answer from then on, whatever becomes of the task', async () => {
     const { token } = await box.tasks.claimDetached('t', { holder: 'w' });
     const ends = (key: string): Promise<Told> =>
