@@ -94,6 +94,7 @@ async function acquired(
     if (isKnownLost(of, grant)) throw new NotAcquired(resource, { kind: 'lost' });
     return { grant, detached: { ...told, ...terms } };
   } catch (error) {
+    runtime.holdings.giveUpLease(lease.name);
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
   } finally {
@@ -178,6 +179,9 @@ async function heldBefore(
   tie: ProcessIdentity | undefined,
 ): Promise<Terms> {
   const before = await of.tieOf(grant.lease);
+  // An earlier attempt of this process failed after it was granted, and the end of its lease may still be on its way.
+  if (of.runtime.holdings.isGivenUp(grant.lease))
+    await moveTo(of, grant, grant.ttlMs ?? DETACHED_TTL_MS, {}, undefined);
   const times = await renewedAndLimited(of, session, grant);
   if (times === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
   await of.runtime.store.revokeLease(leaseId).catch(() => undefined);

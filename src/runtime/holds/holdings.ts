@@ -48,6 +48,8 @@ export class Holdings {
   /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
   readonly #parked = new Map<string, { readonly owner: string; readonly since: number; answer?: unknown }>();
   readonly #lostEarly = new Set<string>();
+  /** Leases of detached holds that this process has asked the store to end: without an answer, that may still happen. */
+  readonly #givenUp = new Set<string>();
 
   constructor(host: Host) {
     this.#host = host;
@@ -113,6 +115,15 @@ export class Holdings {
     const { since } = this.#parked.get(id) ?? {};
     this.#parked.delete(id);
     return since;
+  }
+
+  /** This process is about to end the lease, and the hold that may rest on it. */
+  giveUpLease(lease: string): void {
+    remember(this.#givenUp, lease);
+  }
+
+  isGivenUp(lease: string): boolean {
+    return this.#givenUp.has(lease);
   }
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */

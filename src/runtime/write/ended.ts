@@ -26,16 +26,13 @@ export async function wasReleased(
 ): Promise<boolean> {
   const over = new AbortController();
   const timer = clock.timer(Math.max(0, until - clock.monotonic()), () => over.abort());
+  const ending = AbortSignal.any([stopped, over.signal]);
   let last = token;
   const alive = clock.keepAlive?.();
   try {
-    const { pairs } = await readRange(store, { key: record }, stopped);
+    const { pairs } = await readRange(store, { key: record }, ending);
     if (pairs.some((pair) => tellsRelease(pair, token))) return true;
-    for await (const { changes } of await store.watch(
-      { key: record },
-      since,
-      AbortSignal.any([stopped, over.signal]),
-    )) {
+    for await (const { changes } of await store.watch({ key: record }, since, ending)) {
       for (const change of changes) {
         if (change.kind !== 'put') throw unknown();
         const held = decode<Document>(change.pair).record.holds.find((hold) => hold.id === id);

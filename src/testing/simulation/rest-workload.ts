@@ -151,7 +151,8 @@ export class RestWorker extends User {
   async #plainKeys(): Promise<void> {
     this.doing = 'uses plain keys';
     const { bus } = this.box;
-    const key = `of/${this.name}`;
+    // A new one each time: a deletion that got no answer may still land.
+    const key = `of/${this.name}/${this.world.now}`;
     const id = await bus.watch('of/', () => {
       throw new Thrown('simulated: the handler failed');
     });

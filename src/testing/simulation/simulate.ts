@@ -148,6 +148,8 @@ class Simulation {
     if (!this.#isAdministered) this.#checker.fail('forgotten: the administrator');
     for (const { box, process } of this.#running) if (!process.isDead) void box.close();
     const last = await this.#openAt(new SimulatedProcess(this.#world, 'last', 1));
+    // A user whose process closed may have left a lock to a person since the administrator was there.
+    await this.#patiently(() => this.#leaveNothingToAPerson(last.box));
     await this.#clearedUp();
     void last.box.maintain();
     // On a slow network, many resources take several spells, one after the other.
@@ -301,9 +303,14 @@ class Simulation {
   /** Lets users take stale holds, so that nobody waits for a person. */
   async #administer(): Promise<void> {
     const { box } = await this.#openAt(new SimulatedProcess(this.#world, 'admin', 1));
-    for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim', maxHoldMs: null });
+    await this.#leaveNothingToAPerson(box);
     await box.close();
     this.#isAdministered = true;
+  }
+
+  async #leaveNothingToAPerson(box: Signalbox): Promise<true> {
+    for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim', maxHoldMs: null });
+    return true;
   }
 
   /** Compares what users believe every second, also while they wait. */
