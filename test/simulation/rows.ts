@@ -51,6 +51,14 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     wrong: "if (own === undefined || mode === 'shared') return undefined;",
   },
   {
+    name: 'an acquire that is repeated rests on a lease whose end is still on its way',
+    workload: 'names',
+    shownBy: 332_942,
+    file: 'runtime/holds/detached.ts',
+    right: 'if (of.runtime.holdings.isGivenUp(grant.lease))',
+    wrong: "if (grant.lease === '')",
+  },
+  {
     name: 'a detached hold is handed out although the write that granted it gave it to another',
     workload: 'names',
     shownBy: 7996,
