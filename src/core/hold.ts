@@ -91,10 +91,32 @@ function claims(claim: Claim, hold: Hold): boolean {
   );
 }
 
+/** From here on looking a holder up is cheaper than going through all holds: every step asks for each request that waits. */
+const MANY = 16;
+const indexes = new WeakMap<readonly Hold[], ReadonlyMap<string, readonly Hold[]>>();
+
 /** The hold by which this holder is in already. One that went stale does not count. */
 export function ownHold<H extends Hold>(holds: readonly H[], holder: string, at: Moment): H | undefined {
-  for (const hold of holds) if (hold.holder === holder && !isStale(hold, at)) return hold;
+  const candidates = holds.length < MANY ? holds : (indexOf(holds).get(holder) ?? NONE);
+  for (let i = 0; i < candidates.length; i++) {
+    const hold = candidates[i] as H;
+    if (hold.holder === holder && !isStale(hold, at)) return hold;
+  }
   return undefined;
+}
+
+/** The holds of each holder, in their order. A list of holds is never changed, so its index is made once. */
+function indexOf<H extends Hold>(holds: readonly H[]): ReadonlyMap<string, readonly H[]> {
+  const known = indexes.get(holds);
+  if (known !== undefined) return known as ReadonlyMap<string, readonly H[]>;
+  const index = new Map<string, H[]>();
+  for (const hold of holds) {
+    const same = index.get(hold.holder);
+    if (same === undefined) index.set(hold.holder, [hold]);
+    else same.push(hold);
+  }
+  indexes.set(holds, index);
+  return index;
 }
 
 export function staleOf<H extends Hold>(holds: readonly H[], at: Moment): readonly H[] {
