@@ -61,6 +61,16 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     expect(error).toMatchObject({ code: 'invalid', message: '51 are wanted at once; expected at most 50' });
   });
 
+  it('are had without waiting from holders that died before this process began', async () => {
+    const { fleet, here } = await two();
+    const [first, ...others] = ['a', 'b', 'c'].map((lock) => ({ lock }));
+    for (const { lock } of [first!, ...others]) await here.lock(lock).acquireDetached({ holder: 'dead', ttlMs: 1_000 });
+    await fleet.advance(1_600);
+    const late = await fleet.start('late');
+    expect((await late.box.tryAcquireAll([first!])).kind).toBe('acquired');
+    expect((await late.box.acquireAll(others, { waitMs: 0 })).holds).toHaveLength(2);
+  });
+
   it('are waited for, and had once all are free', async () => {
     const { here, there } = await two();
     const a = await here.lock('a').acquire();

@@ -165,22 +165,6 @@ const mutants: readonly Mutant[] = [
     oftener: [contended],
   },
   {
-    name: 'a release that got no answer is said to have landed although the hold was taken away before it',
-    shownBy: 717,
-    workload: 'names',
-    file: 'runtime/runtime.ts',
-    right: 'isOurs && (await this.presence.hasReadAllSince(seen, until));',
-    wrong: 'isOurs;',
-    // The history tells of most releases; where the store has forgotten it, only letters do.
-    oftener: [
-      {
-        file: 'runtime/runtime.ts',
-        right: 'return await fromHistory();',
-        wrong: "throw new Failure('compacted', '');",
-      },
-    ],
-  },
-  {
     name: 'a delegated command is carried out although its sender has given up on it',
     shownBy: 14,
     workload: 'holds',

@@ -20,8 +20,10 @@ import { NO_CHAIN } from './chain-ends.ts';
 import { headIn } from './witness.ts';
 import {
   type LeaseReads,
+  leasesOf,
   marksAfter,
   marksOf,
+  MOST_LEASES,
   queueFrom,
   type QueueReads,
   readLeases,
@@ -34,9 +36,6 @@ import {
   unknownSnapshot,
   writerOf,
 } from './snapshot.ts';
-
-/** The most leases that one transaction looks up. */
-const MOST_LEASES = 64;
 
 export interface Reading<State extends Coordinated> {
   /** Undefined if the whole queue has to be read. */
@@ -283,22 +282,13 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
 
   /** Leases of known holds, as many as one transaction looks up along with the record. */
   leases(): readonly string[] {
-    return this.#allLeases().slice(0, MOST_LEASES);
+    return leasesOf(this.snapshot.state).slice(0, MOST_LEASES);
   }
 
   /** Leases of known holds of which this process knows nothing, as many as one transaction looks up. */
   unknownLeases(): readonly string[] {
-    const unknown = this.#allLeases().filter((lease) => !this.#host.knowsLease(lease));
+    const unknown = leasesOf(this.snapshot.state).filter((lease) => !this.#host.knowsLease(lease));
     return unknown.slice(0, MOST_LEASES);
-  }
-
-  #allLeases(): readonly string[] {
-    const leases: string[] = [];
-    for (const { lease, limit } of this.snapshot.state.record.holds) {
-      leases.push(lease);
-      if (limit !== undefined) leases.push(limit);
-    }
-    return leases;
   }
 
   sawLeases(reads: LeaseReads, results: readonly OperationResult[], revision: Revision): void {

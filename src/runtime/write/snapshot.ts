@@ -139,6 +139,19 @@ export function readQueue(
   return { tickets: operations.read(tickets), first: operations.read({ key: queue, end: queueEnd, limit: 1 }) };
 }
 
+/** The most leases that one transaction looks up. */
+export const MOST_LEASES = 64;
+
+/** The leases on which holds rest: they may be alive or not. */
+export function leasesOf({ record }: Coordinated): readonly string[] {
+  const leases: string[] = [];
+  for (const { lease, limit } of record.holds) {
+    leases.push(lease);
+    if (limit !== undefined) leases.push(limit);
+  }
+  return leases;
+}
+
 /** The anchors of leases that a transaction reads, by lease. */
 export type LeaseReads = ReadonlyMap<string, Place<ReadResult>>;
 

@@ -1,6 +1,7 @@
 /** What single calls promise although answers come late or never: each story is about one call. */
 import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Semaphore } from '../../runtime/holds/semaphore.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { isExpected, type Story, User } from './user.ts';
 
@@ -214,11 +215,21 @@ export class AnswersWorker extends User {
     this.doing = 'tries for a slot of the dead';
     const { store } = this.checker;
     const left = store.leaves(crowd.resource, this.#began, false);
-    const attempt = await crowd.tryAcquire();
-    if ('hold' in attempt) return this.under(attempt.hold);
-    const isFull = attempt.kind === 'full' && left !== undefined;
+    const isFull = (await this.#isFull(crowd)) && left !== undefined;
     if (isFull && left === store.leaves(crowd.resource, this.#began, false))
       this.fail(`${crowd.resource} was refused to ${this.name}, although a slot was left by the dead`);
+  }
+
+  /** Half of the users ask for all that they want together. Uses the slot if there is one. */
+  async #isFull(crowd: Semaphore): Promise<boolean> {
+    if (this.name.endsWith('1')) {
+      const attempt = await this.box.tryAcquireAll([{ semaphore: crowd.name, capacity: CROWD }]);
+      if (attempt.kind === 'acquired') await this.under(attempt.holds.holds[0] as Hold);
+      return attempt.kind === 'refused' && attempt.refusals.some(({ refusal }) => refusal.kind === 'full');
+    }
+    const attempt = await crowd.tryAcquire();
+    if ('hold' in attempt) await this.under(attempt.hold);
+    return attempt.kind === 'full';
   }
 
   /** The first failure that is not to be expected counts. */
