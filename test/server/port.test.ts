@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { listen, type Listening, type Server } from '../../src/server/index.ts';
-import { IDLE_MS, LINGER_BYTES, LINGER_MS, MOST_CONNECTIONS } from '../../src/server/listen.ts';
+import { IDLE_MS, LINGER_BYTES, LINGER_MS, MOST_CONNECTIONS, UNREAD_MS } from '../../src/server/listen.ts';
 import { root } from '../house/sources.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 
@@ -107,10 +107,31 @@ describe('on a port', () => {
     expect(told).toMatch(sends === '' ? /^(HTTP\/1.1 408 |$)/ : /^HTTP\/1.1 200 /);
   });
 
+  it('a client that does not read its answers is cut off, and others have room again', async () => {
+    const url = await to({ unreadMs: 50, mostConnections: 1 });
+    const socket = connect(Number(url.port), url.hostname).on('error', () => undefined);
+    await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+    // More than the systems of both sides keep of what nobody reads.
+    socket.pause().write('GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(500));
+    const asked = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
+    await expect.poll(() => raw(url, asked), { timeout: 10_000 }).toMatch(/^HTTP\/1.1 200 /);
+    socket.destroy();
+  });
+
+  it('a request that waits is answered, however long the connection was silent', async () => {
+    const url = await to({ unreadMs: 20 });
+    const headers = { Authorization: `Bearer ${LOCAL}`, 'Content-Type': 'application/json' };
+    await server.post('/v1/locks/silent/acquire', { holder: 'a' });
+    const body = JSON.stringify({ holder: 'b', waitMs: 300 });
+    const told = await fetch(new URL('/v1/locks/silent/acquire', url), { method: 'POST', headers, body });
+    expect(told.status).toBe(202);
+  });
+
   it('the limits of connections are those that docs/server.md states', () => {
     const text = readFileSync(join(root, 'docs/server.md'), 'utf8').replaceAll(/\s+/g, ' ');
     expect(text).toContain(`${MOST_CONNECTIONS} connections (\`--connections\`; it closes any further one at once)`);
     expect(text).toContain(`${IDLE_MS / 1000} s for an idle connection`);
+    expect(text).toContain(`${UNREAD_MS / 1000} s for a client that leaves its answer unread`);
     expect(text).toContain(`${LINGER_MS / 1000} s or ${LINGER_BYTES / 1024 / 1024} MiB`);
   });
 
