@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { listen, type Listening, type Server } from '../../src/server/index.ts';
+import { listen, type Listening, type RequestNote, type Server } from '../../src/server/index.ts';
 import { IDLE_MS, LINGER_BYTES, LINGER_MS, MOST_CONNECTIONS, UNREAD_MS } from '../../src/server/listen.ts';
 import { root } from '../house/sources.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
@@ -108,11 +108,17 @@ describe('on a port', () => {
   });
 
   it('a client that does not read its answers is cut off, and others have room again', async () => {
-    const url = await to({ unreadMs: 50, mostConnections: 1 });
+    // More than the systems of both sides keep of what nobody reads.
+    const large = { status: 200, body: 'a'.repeat(32 * megabyte.length) };
+    const lavish: Server = {
+      ...{ readers: 0, stop: () => undefined, fetch: (asked) => server.server.fetch(asked) },
+      answer: ({ path }) => (path === '/large' ? Promise.resolve(large) : undefined),
+    };
+    listening = await listen(lavish, { port: 0, host: '127.0.0.1', unreadMs: 50, mostConnections: 1 });
+    const url = new URL(listening.url);
     const socket = connect(Number(url.port), url.hostname).on('error', () => undefined);
     await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
-    // More than the systems of both sides keep of what nobody reads.
-    socket.pause().write('GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(500));
+    socket.pause().write('GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n');
     const asked = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
     await expect.poll(() => raw(url, asked), { timeout: 10_000 }).toMatch(/^HTTP\/1.1 200 /);
     socket.destroy();
@@ -174,6 +180,18 @@ describe('on a port', () => {
     const body = raw(url, `${start}Content-Length: 1000\r\n\r\n{`);
     expect(await head).toMatch(/^HTTP\/1.1 408/);
     expect(await body).toMatch(/^(HTTP\/1.1 408|$)/);
+    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
+  });
+
+  it('a client that leaves in the middle of its body is no bug of the server', async () => {
+    const notes: RequestNote[] = [];
+    const noted = new TestServer(server.box, { onRequest: (note) => notes.push(note) });
+    listening = await listen(noted.server, { port: 0, host: '127.0.0.1' });
+    const url = new URL(listening.url);
+    const socket = connect(Number(url.port), url.hostname);
+    socket.write(`${headed(100)}{`, () => socket.destroy());
+    await expect.poll(() => notes).toHaveLength(1);
+    expect(notes[0]).toMatchObject({ status: 400, problem: 'invalid-input' });
     expect((await fetch(new URL('/healthz', url))).status).toBe(200);
   });
 
