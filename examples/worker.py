@@ -3,7 +3,7 @@
 
     signalbox serve &
     signalbox task publish sum-1 --data '{"numbers": [1, 2, 3]}'
-    SIGNALBOX_TOKEN=$(signalbox token local) python3 examples/worker.py --until-idle
+    SIGNALBOX_SERVER_TOKEN=$(signalbox token local) python3 examples/worker.py --until-idle
 
 It claims one task after another, renews its claim while it works, and completes or fails the task. The report is
 written by one worker at a time: under a lock, with a ticket that keeps its place in the queue.
@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 
 SERVER = os.environ.get("SIGNALBOX_SERVER", "http://127.0.0.1:7300")
-TOKEN = os.environ["SIGNALBOX_TOKEN"]
+TOKEN = os.environ["SIGNALBOX_SERVER_TOKEN"]
 HOLDER = f"worker:python-{os.getpid()}"
 
 

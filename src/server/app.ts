@@ -209,6 +209,7 @@ class App implements Server {
   #mounted(asked: Asked): Promise<Answer | Response> {
     return this.#noted('mcp', asked.headers, async (caller) => {
       const body = asked.method === 'POST' ? parsed(await this.#bodyOf(asked)) : undefined;
+      if (Array.isArray(body)) return batchRefused();
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
       const mounted = (await this.#mcp) as Mounted;
       const stream = this.#streams.enter(caller, () => this.#isStill(caller, asked.headers));
@@ -341,6 +342,12 @@ class App implements Server {
     }
     return asked.text(this.#options.mostBytes ?? MOST_BYTES);
   }
+}
+
+/** Refuses a JSON-RPC batch, which MCP no longer has: its calls would count as one request, one stream and one wait. */
+function batchRefused(): Response {
+  const error = { code: -32_600, message: 'a batch is not accepted; send each message in a request of its own' };
+  return Response.json({ jsonrpc: '2.0', id: null, error }, { status: 400 });
 }
 
 function secretIn(headers: HeaderReader): string | undefined {

@@ -40,9 +40,13 @@ function isLinkToPage({ method, path, headers }: Pick<Asked, 'method' | 'path' |
   );
 }
 
+const LARGEST_PORT = 65_535;
+
 /** `localhost:7077` gives `localhost`, `[::1]:7077` gives `::1`; undefined if the text is not a host. */
 function nameOf(host: string): string | undefined {
-  const [, six, name] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::\d{1,5})?$/.exec(host) ?? [];
+  const [, six, name, port = '0'] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(host) ?? [];
+  // No URL has such a port, so no `Request` could be made from it.
+  if (Number(port) > LARGEST_PORT) return undefined;
   return (six ?? name)?.toLowerCase();
 }
 

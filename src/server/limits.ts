@@ -52,10 +52,16 @@ export async function readChunks(body: Chunks, announced: string | null, most: n
   if (Number(announced ?? 0) > most) throw tooLarge(most);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > most) throw tooLarge(most);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
+      size += chunk.length;
+      if (size > most) throw tooLarge(most);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    // The client disconnected, or its encoding of the body is broken.
+    throw new Problem('invalid-input', 'the body ended before all of it had arrived');
   }
   try {
     return decoder.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));

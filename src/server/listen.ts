@@ -3,7 +3,7 @@ import { getRequestListener } from '@hono/node-server';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { createServer, type IncomingMessage, type Server as HttpServer, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as HttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { Failure } from '../failure.ts';
 import type { Server } from './app.ts';
@@ -26,6 +26,8 @@ export interface ListenOptions {
   readonly requestMs?: number | undefined;
   /** How long a connection may be idle between two requests. */
   readonly idleMs?: number | undefined;
+  /** How long a client may leave the rest of an answer unread. */
+  readonly unreadMs?: number | undefined;
   /** For how long, and up to how many bytes, the server discards the rest of a request that it has already answered. */
   readonly lingerMs?: number | undefined;
   readonly lingerBytes?: number | undefined;
@@ -47,6 +49,7 @@ const MOST_HEADER_BYTES = 16 * 1024;
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
 export const IDLE_MS = 65_000;
+export const UNREAD_MS = 120_000;
 export const LINGER_MS = 5_000;
 export const LINGER_BYTES = 16 * 1024 * 1024;
 /** How long running requests may take to end when the server stops. */
@@ -65,16 +68,19 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
     ...{ keepAliveTimeout: idleMs, connectionsCheckingInterval: Math.min(1_000, headersMs) },
   };
   const listener = getRequestListener((request) => server.fetch(request), PLAIN);
-  const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
+  const answer = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    outgoing.on('timeout', closeIfUnread);
     void answered(server, listener, incoming, outgoing, { ms, bytes }).catch((error: unknown) => {
       // A failed request must not stop the server, and the part of the answer that was sent cannot be recalled.
       outgoing.destroy();
       options.onFailed?.(error instanceof Error ? error : new Error(String(error)));
     });
+  };
   const http =
     tls === undefined
       ? createServer(limits, answer)
       : createTlsServer({ ...limits, handshakeTimeout: headersMs, ...readFiles(tls) }, answer);
+  http.setTimeout(options.unreadMs ?? UNREAD_MS);
   http.maxConnections = options.mostConnections ?? MOST_CONNECTIONS;
   await listening(http, options);
   const unwatch = tls === undefined ? undefined : reloading(http as HttpsServer, tls, options.onTrouble);
@@ -94,6 +100,11 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
       clearTimeout(limit);
     },
   };
+}
+
+/** Closes a silent connection only if its client does not read: a request that waits is silent too. */
+function closeIfUnread(socket: Socket): void {
+  if (socket.writableLength > 0) socket.destroy();
 }
 
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;

@@ -33,6 +33,11 @@ describe('the documentation', () => {
     expect(bare.map((section) => section.split('\n')[0])).toEqual([]);
   });
 
+  it('never sends SIGNALBOX_TOKEN to a server as its secret: that is the token of a hold', () => {
+    const sent = /bearer\W+SIGNALBOX_TOKEN\b|bearer_token_env_var = "SIGNALBOX_TOKEN"/i;
+    expect(pages.filter((page) => sent.test(read(page)))).toEqual([]);
+  });
+
   it('names in ARCHITECTURE.md only what is in the source', () => {
     const sources = sourcesUnder('src');
     const text = read('ARCHITECTURE.md');

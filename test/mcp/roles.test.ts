@@ -58,6 +58,17 @@ describe('a token over MCP', () => {
     expect((await requestWithTasks(server, 'tasks/get', { taskId })).result.status).toBe('working');
   });
 
+  it('is counted once for each call: a batch of several is refused, and none of them is carried out', async () => {
+    const call = { name: 'acquire', arguments: { name: 'batched', holder: 'agent:a' } };
+    const batch = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: call }));
+    const headers = { Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2025-11-25' };
+    for (const body of [batch, batch.slice(0, 1), []]) {
+      const told = await server.post('/mcp', body, { headers });
+      expect(told).toMatchObject({ status: 400, body: { jsonrpc: '2.0', id: null, error: { code: -32_600 } } });
+    }
+    expect(await server.box.lock('batched').isFree()).toBe(true);
+  });
+
   it('has as many streams as it may, whose end it is when the token is revoked', async () => {
     const clock = new TestClock();
     const box = await open('memory:', { clock });

@@ -125,6 +125,30 @@ describe('a token that is bound to holders', () => {
   });
 });
 
+describe('a token that is bound to holders, and the results of others', () => {
+  it('does again only what one of them has published, and tries any failed task again', async () => {
+    const token = await server.token('worker', { holders: ['agent:*'] });
+    const again = (task: string, how: string) => server.post(`/v1/tasks/${task}/${how}`, { by: 'agent:1' }, { token });
+    await server.post('/v1/tasks', { id: 'result-of-ann', by: 'ann' });
+    await server.post('/v1/tasks', { id: 'result-of-agent', by: 'agent:1' });
+    await server.box.tasks.publish('result-of-nobody', {});
+    await server.post('/v1/tasks', { id: 'failure-of-ann', by: 'ann' });
+    for (const task of ['result-of-ann', 'result-of-agent', 'result-of-nobody']) {
+      await server.post(`/v1/tasks/${task}/claim`, { holder: 'w' });
+      await server.post(`/v1/tasks/${task}/complete`, { holder: 'w', result: 7 });
+    }
+    await server.post('/v1/tasks/failure-of-ann/claim', { holder: 'w' });
+    await server.post('/v1/tasks/failure-of-ann/fail', { holder: 'w', reason: 'no disk', retry: false });
+    for (const task of ['result-of-ann', 'result-of-nobody']) {
+      expect(await again(task, 'requeue')).toMatchObject({ status: 403, body: { code: 'foreign-holder' } });
+      expect((await server.get(`/v1/tasks/${task}`)).body).toMatchObject({ status: 'complete', result: 7 });
+    }
+    expect(await again('result-of-agent', 'requeue')).toMatchObject({ status: 200, body: { outcome: 'requeued' } });
+    expect(await again('failure-of-ann', 'retry')).toMatchObject({ status: 200, body: { outcome: 'requeued' } });
+    expect(await again('nothing', 'requeue')).toMatchObject({ status: 404 });
+  });
+});
+
 describe('the name of a token', () => {
   it('leaves room for what it is entered under', async () => {
     const longest = 'n'.repeat(194);

@@ -5,8 +5,8 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { listen, type Listening, type Server } from '../../src/server/index.ts';
-import { IDLE_MS, LINGER_BYTES, LINGER_MS, MOST_CONNECTIONS } from '../../src/server/listen.ts';
+import { listen, type Listening, type RequestNote, type Server } from '../../src/server/index.ts';
+import { IDLE_MS, LINGER_BYTES, LINGER_MS, MOST_CONNECTIONS, UNREAD_MS } from '../../src/server/listen.ts';
 import { root } from '../house/sources.ts';
 import { LOCAL, TestServer } from '../support/server.ts';
 
@@ -107,10 +107,37 @@ describe('on a port', () => {
     expect(told).toMatch(sends === '' ? /^(HTTP\/1.1 408 |$)/ : /^HTTP\/1.1 200 /);
   });
 
+  it('a client that does not read its answers is cut off, and others have room again', async () => {
+    // More than the systems of both sides keep of what nobody reads.
+    const large = { status: 200, body: 'a'.repeat(32 * megabyte.length) };
+    const lavish: Server = {
+      ...{ readers: 0, stop: () => undefined, fetch: (asked) => server.server.fetch(asked) },
+      answer: ({ path }) => (path === '/large' ? Promise.resolve(large) : undefined),
+    };
+    listening = await listen(lavish, { port: 0, host: '127.0.0.1', unreadMs: 50, mostConnections: 1 });
+    const url = new URL(listening.url);
+    const socket = connect(Number(url.port), url.hostname).on('error', () => undefined);
+    await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+    socket.pause().write('GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const asked = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
+    await expect.poll(() => raw(url, asked), { timeout: 10_000 }).toMatch(/^HTTP\/1.1 200 /);
+    socket.destroy();
+  });
+
+  it('a request that waits is answered, however long the connection was silent', async () => {
+    const url = await to({ unreadMs: 20 });
+    const headers = { Authorization: `Bearer ${LOCAL}`, 'Content-Type': 'application/json' };
+    await server.post('/v1/locks/silent/acquire', { holder: 'a' });
+    const body = JSON.stringify({ holder: 'b', waitMs: 300 });
+    const told = await fetch(new URL('/v1/locks/silent/acquire', url), { method: 'POST', headers, body });
+    expect(told.status).toBe(202);
+  });
+
   it('the limits of connections are those that docs/server.md states', () => {
     const text = readFileSync(join(root, 'docs/server.md'), 'utf8').replaceAll(/\s+/g, ' ');
     expect(text).toContain(`${MOST_CONNECTIONS} connections (\`--connections\`; it closes any further one at once)`);
     expect(text).toContain(`${IDLE_MS / 1000} s for an idle connection`);
+    expect(text).toContain(`${UNREAD_MS / 1000} s for a client that leaves its answer unread`);
     expect(text).toContain(`${LINGER_MS / 1000} s or ${LINGER_BYTES / 1024 / 1024} MiB`);
   });
 
@@ -153,6 +180,18 @@ describe('on a port', () => {
     const body = raw(url, `${start}Content-Length: 1000\r\n\r\n{`);
     expect(await head).toMatch(/^HTTP\/1.1 408/);
     expect(await body).toMatch(/^(HTTP\/1.1 408|$)/);
+    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
+  });
+
+  it('a client that leaves in the middle of its body is no bug of the server', async () => {
+    const notes: RequestNote[] = [];
+    const noted = new TestServer(server.box, { onRequest: (note) => notes.push(note) });
+    listening = await listen(noted.server, { port: 0, host: '127.0.0.1' });
+    const url = new URL(listening.url);
+    const socket = connect(Number(url.port), url.hostname);
+    socket.write(`${headed(100)}{`, () => socket.destroy());
+    await expect.poll(() => notes).toHaveLength(1);
+    expect(notes[0]).toMatchObject({ status: 400, problem: 'invalid-input' });
     expect((await fetch(new URL('/healthz', url))).status).toBe(200);
   });
 

@@ -252,7 +252,7 @@ describe('a worker in Python', () => {
   it('takes part with nothing but its standard library', async () => {
     const one = await serve();
     for (const id of ['sum-1', 'sum-2']) await ask(one, 'POST', '/v1/tasks', { id, data: { numbers: [1, 2, 3] } });
-    const env = { SIGNALBOX_SERVER: one.url, SIGNALBOX_TOKEN: one.token };
+    const env = { SIGNALBOX_SERVER: one.url, SIGNALBOX_SERVER_TOKEN: one.token };
     const { code, stdout, stderr } = await startProgram(
       'python3',
       [join(root, 'examples', 'worker.py'), '--until-idle'],

@@ -201,7 +201,12 @@ export const tasks: readonly Operation[] = [
     },
   }),
   requeueing('retry', 'Try a failed task again', 'Makes a failed task pending again, with all its retries.'),
-  requeueing('requeue', 'Do a task again', 'Makes a task pending again that no worker has, even a complete one.'),
+  requeueing(
+    'requeue',
+    'Do a task again',
+    'Makes a task pending again that no worker has, even a complete one, whose result is dropped. A token that is bound to ' +
+      'holders does this only to tasks that one of these published.',
+  ),
   operation({
     ...{ id: 'task.forget', method: 'delete', path, tag, role: 'worker', params },
     summary: 'Forget a task',
@@ -227,6 +232,11 @@ export const tasks: readonly Operation[] = [
 async function forgetting(box: Signalbox, caller: Caller, task: string): Promise<Forgetting> {
   const by = tokenHolder(caller.name);
   if (caller.holders === undefined) return { by };
+  return { by, publishedBy: await ownPublisher(box, caller, task) };
+}
+
+/** Refuses a bound token whose holders did not publish the task. */
+async function ownPublisher(box: Signalbox, caller: Caller, task: string): Promise<string> {
   const found = await box.tasks.show(task);
   if (found === undefined) throw noSuchTask(task);
   const { publishedBy } = found;
@@ -237,7 +247,7 @@ async function forgetting(box: Signalbox, caller: Caller, task: string): Promise
     );
   }
   refuseForeign(caller, publishedBy);
-  return { by, publishedBy };
+  return publishedBy;
 }
 
 function requeueing(how: 'retry' | 'requeue', summary: string, description: string): Operation {
@@ -254,7 +264,10 @@ function requeueing(how: 'retry' | 'requeue', summary: string, description: stri
     answers: { 200: { description: 'Pending again.', schema: outcomeAnswer } },
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: task }, body: { by, ...expected } }) {
-      const { kind: outcome, ...details } = await box.tasks[how](task, { ...given(expected), by: actorOf(caller, by) });
+      const actor = actorOf(caller, by);
+      // A requeue drops the result of a complete task, as forgetting does; a retry drops nothing.
+      if (how === 'requeue' && caller.holders !== undefined) await ownPublisher(box, caller, task);
+      const { kind: outcome, ...details } = await box.tasks[how](task, { ...given(expected), by: actor });
       if (outcome === 'requeued') return ok({ outcome, task, ...details });
       if (outcome === 'missing') throw noSuchTask(task);
       throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, {
