@@ -203,10 +203,18 @@ export function personDecides(resource: string): string {
   return `a person decides: signalbox ${command} break ${quoted(resource.slice(slash + 1))} --reason WHY`;
 }
 
-/** Why a hold lasts although its process is gone. `isLasting`: leaves out what changes from second to second. */
-export function goneTold({ lease, orphans = [] }: Pick<WaitHolder, 'lease' | 'orphans'>, isLasting = false): string {
+/**
+ * Why a hold lasts although its process is gone, or what became of its command after its lease. `isLasting`: leaves out what
+ * changes from second to second.
+ */
+export function goneTold(
+  { health, lease, orphans = [] }: Pick<WaitHolder, 'health' | 'lease' | 'orphans'>,
+  isLasting = false,
+): string {
   const [pid] = orphans;
   const rest = pid === undefined ? '' : ` but its command still runs (pid ${pid})`;
+  if (health === 'silent' && pid !== undefined)
+    return `its lease has ended,${rest}; the next signalbox run that gets it ends the command`;
   const ends = lease === undefined || isLasting ? '' : ` in ${spoken(lease.remainingMs)}`;
   return `its process is gone${rest}; its lease ends${ends === '' ? ' soon' : ends}`;
 }

@@ -101,6 +101,17 @@ describe('who', () => {
     expect(text).not.toContain('4711');
   });
 
+  it('says of a hold whose lease has ended what ends the command that it left running', () => {
+    const silent = { ...hold, health: 'silent' as const, lease: undefined, isStale: true, orphans: [4712] };
+    const locks = [{ ...(survey.locks[1] as (typeof survey.locks)[number]), holds: [silent], waiting: [] }];
+    const text = whoLines({ ...survey, locks }, PLAIN).join('\n');
+    expect(text).toContain('silent: lease ended');
+    expect(text).toContain(
+      'its lease has ended, but its command still runs (pid 4712); the next signalbox run that gets it ends the command',
+    );
+    expect(text).not.toContain('its lease ends');
+  });
+
   it('cuts nothing and tells exact times where nobody looks at it', () => {
     const lines = whoLines(survey, PLAIN);
     expect(lines[1]).toContain('2026-01-01T11:57:00.000Z (3 min)');

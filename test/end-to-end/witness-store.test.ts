@@ -1,7 +1,7 @@
 // The record in a store, as the command line shows it.
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { open } from 'signalbox';
@@ -38,6 +38,21 @@ describe('the witness on the command line', () => {
     expect(stderr).toContain('the witness of this store is off');
     expect(stderr).toContain('?witness=on');
   });
+
+  it.each(['record.jsonl', 'record.jsonl.gz'])(
+    'an export to %s that fails leaves no file that is in the way of the next',
+    async (name) => {
+      const file = off.path(name);
+      expect(await off.run('witness', 'export', '-o', file)).toMatchObject({ code: 64 });
+      expect(existsSync(file)).toBe(false);
+      writeFileSync(file, 'of somebody else');
+      expect(await on.run('witness', 'export', '-o', file)).toMatchObject({
+        code: 64,
+        stderr: `signalbox: ${file} is there already, and is not overwritten\n`,
+      });
+      expect(readFileSync(file, 'utf8')).toBe('of somebody else');
+    },
+  );
 
   it('verify without a file reads the store, also after a checkpoint that nobody signed', async () => {
     const key = on.path('witness.key');

@@ -1,6 +1,6 @@
 /** Writes exports of the record to files, packed with gzip if the name ends in `.gz`. */
-import { createWriteStream, rmSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -39,16 +39,21 @@ async function sync(path: string): Promise<void> {
 
 /** Leaves no part of a file behind if it fails, and answers when the file is on the disk. */
 export async function writeLines(lines: AsyncIterable<string>, file: string): Promise<number> {
+  const source = lines[Symbol.asyncIterator]();
+  // Nothing is made before there is something to write: a witness that is off, for example, refuses here.
+  let next = await source.next();
   let count = 0;
   const text = async function* (): AsyncGenerator<string, void> {
-    for await (const line of lines) {
-      count += 1;
-      yield `${line}\n`;
+    try {
+      for (; next.done !== true; next = await source.next()) {
+        count += 1;
+        yield `${next.value}\n`;
+      }
+    } finally {
+      await source.return?.();
     }
   };
-  let isOurs = false;
-  const target = createWriteStream(file, { flags: 'wx', mode: 0o600 });
-  target.once('open', () => (isOurs = true));
+  const target = (await made(file, source)).createWriteStream();
   try {
     if (file.endsWith('.gz')) await pipeline(Readable.from(text()), createGzip(), target);
     else await pipeline(Readable.from(text()), target);
@@ -57,12 +62,19 @@ export async function writeLines(lines: AsyncIterable<string>, file: string): Pr
     // Not every file system can do that.
     await sync(dirname(file)).catch(() => undefined);
   } catch (error) {
-    if (isOurs) rmSync(file, { force: true });
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw new CliExit(EXIT.usage, `${file} is there already, and is not overwritten`);
-    if (code?.startsWith('E') === true && !isOurs)
-      throw new CliExit(EXIT.usage, `${file} cannot be written: ${message}`);
+    rmSync(file, { force: true });
     throw error;
   }
   return count;
+}
+
+async function made(file: string, source: AsyncIterator<string>): Promise<FileHandle> {
+  try {
+    return await open(file, 'wx', 0o600);
+  } catch (error) {
+    await source.return?.();
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'EEXIST' ? 'is there already, and is not overwritten' : `cannot be written: ${message}`;
+    throw new CliExit(EXIT.usage, `${file} ${why}`);
+  }
 }
