@@ -22,7 +22,7 @@ import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { checked, parsed, queryOf, refuseUnlessDecodable } from './input.ts';
 import { RateLimit } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
-import { OpenStreams, tracked } from './open-streams.ts';
+import { capped, OpenStreams, tracked } from './open-streams.ts';
 import { openApi } from './openapi.ts';
 import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
@@ -89,6 +89,8 @@ export interface Server {
 }
 
 const MOST_BYTES = 2 * 1024 * 1024;
+/** The most bytes of a mounted stream that its client may leave unread. */
+const MOST_UNREAD = 1024 * 1024;
 const LONGEST_MS = 60_000;
 const MOST_STREAMS = 500;
 /** More than the load of one fleet. */
@@ -217,7 +219,7 @@ class App implements Server {
         const signal = AbortSignal.any([asked.signal, stream.signal]);
         const answer = await mounted.fetch(asked.request(signal), caller, body);
         if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
-          return tracked(answer, stream.leave, signal);
+          return tracked(capped(answer, MOST_UNREAD), stream.leave, signal);
         }
         stream.leave();
         return answer;

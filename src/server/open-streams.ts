@@ -3,6 +3,7 @@
  * follows the tokens in memory, so checking them every few seconds costs nothing.
  */
 import type { Clock, Timer } from '../clock.ts';
+import { Failure } from '../failure.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
@@ -116,6 +117,37 @@ export function tracked(response: Response, over: () => void, ends: AbortSignal)
       },
     },
     { highWaterMark: 0 },
+  );
+  return new Response(body, { status: response.status, headers: response.headers });
+}
+
+/**
+ * Wraps a stream whose source sends without looking at its reader. Breaks it off once the reader has left `most` bytes unread,
+ * because the server would keep them all. One message may be larger.
+ */
+export function capped(response: Response, most: number): Response {
+  if (response.body === null) return response;
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const pump = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return controller.close();
+      if ((controller.desiredSize ?? 0) <= 0) throw new Failure('closed', 'this client does not read its stream');
+      controller.enqueue(value);
+    }
+  };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        pump(controller).catch((error: unknown) => {
+          // An error drops what is unread.
+          controller.error(error);
+          reader.cancel(error).catch(() => undefined);
+        });
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: most }),
   );
   return new Response(body, { status: response.status, headers: response.headers });
 }

@@ -63,6 +63,33 @@ describe('a stream', () => {
   });
 });
 
+describe('a mounted stream that its client does not read', () => {
+  const headers = { 'Content-Type': 'text/event-stream' };
+  const megabyte = new Uint8Array(1024 * 1024);
+  let source: ReadableStreamDefaultController<Uint8Array>;
+  const cancelled = vi.fn();
+  const mounted = (): TestServer => {
+    const body = new ReadableStream<Uint8Array>({ start: (made) => void (source = made), cancel: cancelled });
+    const fetch = (): Promise<Response> => Promise.resolve(new Response(body, { headers }));
+    return new TestServer(server.box, { clock, mcp: async () => ({ fetch, close: async () => undefined }) });
+  };
+
+  it('is ended once too much is unread, and what it has kept is dropped', async () => {
+    const response = await mounted().fetch('POST', '/mcp', {});
+    for (let n = 0; n < 3; n++) source.enqueue(megabyte);
+    await expect.poll(() => cancelled.mock.calls.length).toBe(1);
+    await expect(response.arrayBuffer()).rejects.toThrow('does not read');
+  });
+
+  it('has one message of any size', async () => {
+    const response = await mounted().fetch('POST', '/mcp', {});
+    source.enqueue(new Uint8Array(10));
+    source.enqueue(new Uint8Array(5 * megabyte.length));
+    source.close();
+    expect((await response.arrayBuffer()).byteLength).toBe(10 + 5 * megabyte.length);
+  });
+});
+
 describe('a wait for a guard', () => {
   const looksAt = (condition: object, token: string, more: object = {}): Promise<Told> =>
     server.post('/v1/guards/check', { condition, waitMs: 45_000, ...more }, { token });
