@@ -35,15 +35,17 @@ Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 stor
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine(given: readonly string[]): Promise<void> {
   hidePasswords(given);
-  const args = helpAsOption(given);
+  const args = withoutVainHelp(helpAsOption(given));
+  let acting: Command | undefined;
   try {
-    const program = newProgram();
+    const program = newProgram().hook('preAction', (_, command) => void (acting = command));
     const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
     for (const entry of COMMANDS) await addCommand(program, entry, entry === wanted);
-    refuseUnknownHelp(program, given);
+    refuseUnknownHelp(program, given[0] === 'help' ? given.slice(1) : wordsBeforeHelp(args));
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    process.exitCode = report(error, wantsJson(args));
+    const told = acting === undefined ? error : (await import('./advice.ts')).advised(error, acting);
+    process.exitCode = report(told, wantsJson(args));
   }
 }
 
@@ -63,10 +65,26 @@ export function helpAsOption(args: readonly string[]): readonly string[] {
   return isKnown ? [...words, '--help'] : words;
 }
 
-/** `help lock acqire`: commander would print the help of `lock` and say nothing about the mistake. */
-function refuseUnknownHelp(program: Command, given: readonly string[]): void {
-  const [first, name, ...words] = given;
-  if (first !== 'help') return;
+/** `lsit --help`: commander would print the help of everything, and say nothing about the mistake. */
+function withoutVainHelp(args: readonly string[]): readonly string[] {
+  const name = wantedName(args);
+  if (name === undefined || COMMANDS.some((one) => one.name === name)) return args;
+  const at = args.indexOf(name);
+  return args.filter((arg, place) => place < at || !isHelp(arg));
+}
+
+/** The names in `lock acquire --help`; none, if no help is asked for. */
+function wordsBeforeHelp(args: readonly string[]): readonly string[] {
+  const first = args.findIndex((arg) => arg.startsWith('-'));
+  return first >= 0 && isHelp(args[first]) ? args.slice(0, first) : [];
+}
+
+function isHelp(arg: string | undefined): boolean {
+  return arg === '--help' || arg === '-h';
+}
+
+/** `help lock acqire`, `lock acqire --help`: commander would print the help of `lock` and say nothing about the mistake. */
+function refuseUnknownHelp(program: Command, [name, ...words]: readonly string[]): void {
   let command = program.commands.find((one) => one.name() === name);
   for (const word of words) {
     if (command === undefined || word.startsWith('-') || command.commands.length === 0) return;

@@ -1,6 +1,7 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { shown } from '../failure.ts';
+import { isLoopback } from '../runtime/location/server-token.ts';
 import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given } from './arguments.ts';
@@ -92,6 +93,9 @@ Ctrl-C stops it; requests that wait keep their place in the queue.`,
     });
 }
 
+const IN_THE_CLEAR =
+  'warning: tokens travel in the clear beyond this machine; use --cert and --key, or TLS at a proxy (docs/server.md)';
+
 async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): Promise<void> {
   const { importFile } = await import('./pipeline/import-file.ts');
   const { serve } = (await importFile('../server/index.js')) as ServerModule;
@@ -119,12 +123,13 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   try {
     const { url, tokenFile, localToken } = serving;
     const place = withoutPassword(serving.store);
+    if (cert === undefined && !isLoopback(host)) complain(`signalbox: ${IN_THE_CLEAR}`);
     if (isJson(command)) printJson({ url, store: place, tokenFile, pid: process.pid });
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);
       // A secret does not belong in a log.
       if (screen().isTTY === true) print(`For you, as administrator: ${url}/#token=${localToken}`);
-      else print('Its local token: signalbox token local');
+      else print('To get its local token: signalbox token local');
     }
     const { over } = serving;
     const ended = over === undefined ? signal : AbortSignal.any([signal, over]);

@@ -107,7 +107,7 @@ describe('a runbook that cannot be right', () => {
       'export default { name: "r", phases: [{ name: "a", run: 5 }] };\n',
       'r.mjs: phases[0].run: run is 5;',
     ],
-    ['a file that is not there', 'no.yaml', '', 'no.yaml: there is no such file'],
+    ['a file that is not there', 'no.yaml', '', 'signalbox: no.yaml: there is no such file'],
   ])('is told as well: %s', async (_, file, text, told) => {
     if (text !== '') writeFileSync(scratch.path(file), text);
     const { code, stderr } = await scratch.run('pipeline', 'run', file);

@@ -61,6 +61,27 @@ describe('from a shell', () => {
     ]);
   });
 
+  it('a store whose place is a file, or below one, says so and how to name another', async () => {
+    const told = await transcript(`
+      touch taken; s who --store file:taken; s lock acquire a --holder a --store file:taken/below`);
+    const other = '  to name another place: --store file:DIRECTORY, or SIGNALBOX_URL=file:DIRECTORY';
+    expect(told.replaceAll(scratch.dir, 'HERE').trim().split('\n')).toEqual([
+      ...['signalbox: HERE/taken is a file; expected a directory', other, '(69)'],
+      ...['signalbox: HERE/taken/below: a part of this path is a file; expected a directory', other, '(69)'],
+    ]);
+  });
+
+  it('a pipeline that failed says how to see why, and how to start it again', async () => {
+    const told = await transcript(`
+      printf '%s\n' 'name: g' 'phases:' '  - name: test' '    run: exit 3' > g.yaml
+      s pipeline run g.yaml --id 'g 1' > /dev/null`);
+    expect(told.trim().split('\n')).toEqual([
+      expect.stringMatching(/^signalbox: pipeline\/g 1: failed: .*test/),
+      "  see: signalbox pipeline status 'g 1' --log",
+      "  start it again: signalbox pipeline resume 'g 1' --from test",
+    ]);
+  });
+
   it('a semaphore that does not exist is not made by resize, and a holder that asks for more hears what it has', async () => {
     const told = await transcript(`
       s sem acquire builds --capacity 4 --holder a > token
@@ -146,7 +167,8 @@ describe('from a shell', () => {
       s pipeline run r.yaml --id r > /dev/null; touch ok
       s pipeline resume r > /dev/null; s pipeline resume r --rerun`);
     const lines = told.trim().split('\n');
-    expect(lines.slice(lines.indexOf('(1)') + 1).slice(0, 2)).toEqual([
+    const refused = lines.findIndex((line) => line.includes('there is no phase'));
+    expect(lines.slice(refused, refused + 2)).toEqual([
       'signalbox: pipeline/f: there is no phase "tests"; it can start again from test',
       '(64)',
     ]);

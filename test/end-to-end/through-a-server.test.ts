@@ -1,7 +1,7 @@
 // The command line of somebody who cannot open the store: `--store http://…`, or SIGNALBOX_URL, and a token.
 
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openEmbedded, Value } from 'signalbox/store';
 import { makeCertificates } from '../server/certificates.ts';
 import { CLI, type Ended, inResident, Scratch, signalbox, start, type Started } from '../support/cli.ts';
@@ -45,6 +45,56 @@ async function json<T>(...args: readonly string[]): Promise<T> {
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout) as T;
 }
+
+describe('a server that refuses', () => {
+  it('a token leads to the variables and commands that give another, and not to a header of HTTP', async () => {
+    const options = { env: environment('sbx_wrong'), cwd: scratch.dir };
+    const { code, stderr } = await inResident(['who'], options);
+    expect({ code, lines: stderr.trimEnd().split('\n') }).toEqual({
+      code: 69,
+      lines: [
+        'signalbox: this token is unknown, expired or revoked (from SIGNALBOX_SERVER_TOKEN)',
+        '  set SIGNALBOX_TOKEN_FILE to the file that has a valid one, or SIGNALBOX_SERVER_TOKEN to the token itself',
+        '  where the store is, signalbox token local prints one for that machine, and signalbox token create makes one',
+      ],
+    });
+    const told = JSON.parse((await inResident(['who', '--json'], options)).stderr) as object;
+    expect(told).toMatchObject({ error: { code: 'forbidden' } });
+  });
+
+  it('a holder for which a token does not act leads to --holder, and to the names that it may have', async () => {
+    const options = { env: environment(worker), cwd: scratch.dir };
+    const { code, stderr } = await inResident(['run', '--lock', 'main', '--', 'true'], options);
+    expect({ code, lines: stderr.trimEnd().split('\n') }).toEqual({
+      code: 69,
+      lines: [
+        expect.stringMatching(/^signalbox: this token acts only for agent:\*, and not for run:/),
+        '  say who you are: --holder NAME, where NAME fits agent:*',
+      ],
+    });
+  });
+
+  it('to show a record that it does not keep says that its operator switches it on', async () => {
+    const without = new Scratch();
+    const serving = without.start('serve', '--port', '0', '--json');
+    onTestFinished(async () => {
+      serving.child.kill('SIGKILL');
+      await serving.ended;
+      without.remove();
+    });
+    let text = '';
+    serving.child.stdout?.on('data', (data: string) => (text += data));
+    await serving.printed('"url"');
+    const at = (JSON.parse(text) as { url: string }).url;
+    const secret = (await without.run('token', 'local')).stdout.trim();
+    const env = { SIGNALBOX_URL: at, SIGNALBOX_SERVER_TOKEN: secret };
+    for (const args of [['tail', '--no-follow'], ['export'], ['record', 'a', 'b']]) {
+      const { code, stderr } = await inResident(['witness', ...args], { env, cwd: without.dir });
+      expect({ args, code }).toEqual({ args, code: 64 });
+      expect(stderr).toContain('\n  whoever operates the server can switch it on:\n');
+    }
+  });
+});
 
 describe('through a server with TLS', () => {
   it('works once its authority is known, and says what to do before', async () => {

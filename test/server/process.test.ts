@@ -268,6 +268,18 @@ describe('a worker in Python', () => {
 });
 
 describe('signalbox serve', () => {
+  it('warns on other addresses than loopback, without TLS, that tokens travel in the clear', async () => {
+    const { cert, key } = makeCertificates(scratch.dir, 'own');
+    const said = async (...args: readonly string[]): Promise<string> => {
+      const { started } = await serve(...args);
+      started.child.kill('SIGTERM');
+      return (await started.ended).stderr;
+    };
+    expect(await said('--host', '0.0.0.0')).toMatch(/^signalbox: warning: tokens travel in the clear .*\n$/);
+    expect(await said('--host', '0.0.0.0', '--cert', cert, '--key', key)).toBe('');
+    expect(await said()).toBe('');
+  });
+
   it('says what is wrong with a port, a certificate or a store', async () => {
     expect(await scratch.run('serve', '--port', '99999')).toMatchObject({ code: 64 });
     expect(await scratch.run('serve', '--cert', 'x')).toMatchObject({ code: 64 });

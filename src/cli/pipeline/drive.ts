@@ -82,14 +82,20 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   } else if (!hasEnded(record)) {
     complain(`signalbox: pipeline/${printable(id)}: ${isStopped ? 'stopped' : 'left blocked'}; it can be resumed`);
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
-  } else if (state === 'failed' && screen().isTTY === true) {
-    complain(`  its output: signalbox pipeline status ${quoted(id)} --log`);
+  } else if (state === 'failed') {
+    // A terminal shows the phases, and why one failed.
+    if (screen().isTTY !== true) complain(`signalbox: pipeline/${printable(id)}: failed${whyTold(record)}`);
+    complain(`  see: signalbox pipeline status ${quoted(id)} --log`);
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   }
   if (state === 'done') return;
   // The signal decides the exit code then.
   if (isStopped && !hasEnded(record) && !readerGone.aborted) return;
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
+}
+
+function whyTold({ reason = '' }: PipelineRecord): string {
+  return reason === '' ? '' : `: ${printable(reason)}`;
 }
 
 export function standByTold(id: string, { holder, isGone, leaseEndsInMs }: OtherDriver): string {

@@ -40,7 +40,11 @@ program is loaded. Exit code 64 if any file is wrong.`,
 
 /** Prints mistakes to stderr in the form that compilers use, so that editors find the places. */
 export function complainOf({ file, problems }: Extract<LoadedRunbook, { ok: false }>): void {
-  for (const problem of problems.slice(0, MOST_TOLD)) complain(printable(toldOf(file, problem)));
+  for (const problem of problems.slice(0, MOST_TOLD)) {
+    // A file that cannot be read has no place to go to.
+    const says = problem.line === undefined ? 'signalbox: ' : '';
+    complain(says + printable(toldOf(file, problem)));
+  }
   const more = problems.length - MOST_TOLD;
   if (more > 0) complain(`${file}: and ${more} more`);
 }

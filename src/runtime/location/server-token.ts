@@ -85,7 +85,7 @@ function isServedByOwn(url: string, listening: Listening | undefined, file: stri
   return users.every((found) => found.length > 0);
 }
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   const address = host.replace(/^\[|\]$/g, '');
   return host === 'localhost' || address === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
 }

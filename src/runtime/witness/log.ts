@@ -112,7 +112,7 @@ const LARGEST_PAYLOAD = 64 * 1024;
 /** The error for a caller that asks for the record of a store without one. */
 export const WITNESS_IS_OFF =
   'the witness of this store is off, so there is no record of its changes. To switch it on, open the store with ?witness=on at ' +
-  "the end of its URL while no other process uses it, such as signalbox --store 'file:shared?witness=on' witness tail";
+  'the end of its URL while no other process uses it';
 
 /** The record of every change, which shows tampering. */
 export class WitnessLog {

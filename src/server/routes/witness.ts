@@ -5,7 +5,13 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
 import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
-import { type PlacedEntry, type PlacedTrim, TRIMMED_BEFORE_READ, type WatchPlace } from '../../runtime/witness/log.ts';
+import {
+  type PlacedEntry,
+  type PlacedTrim,
+  TRIMMED_BEFORE_READ,
+  type WatchPlace,
+  WITNESS_IS_OFF,
+} from '../../runtime/witness/log.ts';
 import { actorOf } from '../acting.ts';
 import { entryStream, lineStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
@@ -287,5 +293,5 @@ function verified(box: Signalbox): Promise<Verified> {
 
 async function refuseUnlessOn(box: Signalbox): Promise<void> {
   if (await box.witness.isOn()) return;
-  throw new Problem('witness-off', 'the witness of this store is off; to have one, create the store with ?witness=on');
+  throw new Problem('witness-off', WITNESS_IS_OFF);
 }

@@ -93,8 +93,16 @@ function makeDirectory(directory: string): string {
     makeWithParents(directory, true);
     return realpathSync(directory);
   } catch (cause) {
-    throw new Failure('forbidden', `${directory} cannot be made: ${(cause as Error).message}`, { cause });
+    throw new Failure('forbidden', whyNotMade(directory, cause as NodeJS.ErrnoException), { cause });
   }
+}
+
+/** Names the part of the path that is in the way. */
+function whyNotMade(directory: string, { code, path = directory, message }: NodeJS.ErrnoException): string {
+  if (code === 'EEXIST') return `${path} is a file; expected a directory`;
+  if (code === 'ENOTDIR') return `${directory}: a part of this path is a file; expected a directory`;
+  if (code === 'EACCES') return `${path}: you have no permission to make or read this directory`;
+  return `${directory} cannot be made: ${message}`;
 }
 
 /**
