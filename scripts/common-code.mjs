@@ -94,7 +94,8 @@ export function insteadOf(common) {
       if (!id.startsWith(src)) return;
       const rare = dynamicallyImportedIds.find((one) => RARELY_USED.includes(one));
       // `import()` would copy the names of the stand-in, which has none.
-      if (rare !== undefined) throw new Error(`${moduleName(id)} imports ${rare} by import(): it is loaded later anyway`);
+      if (rare !== undefined)
+        throw new Error(`${moduleName(id)} imports ${rare} by import(): it is loaded later anyway`);
     },
     resolveId(source, importer) {
       if (source === COMMON) return { id: COMMON, external: true };
