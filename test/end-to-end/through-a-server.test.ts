@@ -36,6 +36,12 @@ const environment = (secret = token): Record<string, string> => ({
   SIGNALBOX_SERVER_TOKEN: secret,
 });
 
+/** Whether a process has run its handlers of the signals that were sent to it, and waits for what comes next. */
+function hasHandled(pid: number): boolean {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return /^State:\s+S/m.test(status) && !/^(?:Sig|Shd)Pnd:\s+0*[1-9a-f]/m.test(status);
+}
+
 function through(...args: readonly string[]): Promise<Ended> {
   return inResident(args, { env: environment(), cwd: scratch.dir });
 }
@@ -302,6 +308,8 @@ describe('through a server', () => {
     const names = async (): Promise<string> => (await scratch.run('members', 'list', '--names')).stdout;
     await until(async () => (await names()).includes('hasty'));
     join.child.kill('SIGTERM');
+    // The answer must not overtake the signal.
+    await until(() => hasHandled(join.child.pid ?? 0));
     way.goOn();
     expect(await join.ended).toEqual({ code: 143, stdout: '', stderr: '' });
     expect(await names()).not.toContain('hasty');
