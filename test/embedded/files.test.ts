@@ -274,9 +274,8 @@ describe('a place', () => {
     writeFileSync(join(directory, 'a-file'), '');
     const error = await errorOf(open(`file:${directory}/a-file/store`));
     expect(Failure.is(error, 'forbidden')).toBe(true);
-    expect((error as Failure).message).toBe(
-      `${directory}/a-file/store: a part of this path is a file; expected a directory`,
-    );
+    // Which part it is only some versions of Node tell.
+    expect((error as Failure).message).toMatch(/a-file.* is a file; expected a directory$/);
   });
 
   it('where nothing can ever be made is refused, and not tried for ever', async () => {

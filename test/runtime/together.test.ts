@@ -71,6 +71,21 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     expect((await late.box.acquireAll(others, { waitMs: 0 })).holds).toHaveLength(2);
   });
 
+  it('go back if one of them was taken away before the answer came', async () => {
+    const { fleet, there } = await two();
+    const one = await fleet.start('one');
+    await (await one.box.lock('other').acquire()).release();
+    one.link.next('transaction', 'severed', ({ success }) => success.every((one) => one.do === 'put'));
+    const asking = one.box.tryAcquireAll([{ lock: 'a' }, { lock: 'b' }]);
+    await settled();
+    await there.lock('a').acquire({ holder: 'admin', strategy: 'force', reason: 'stuck' });
+    one.link.reconnect();
+    const refused = refusalOf(asking);
+    for (let second = 0; second < 3; second++) await fleet.advance(1_000);
+    expect(await refused).toMatchObject({ kind: 'lost' });
+    expect(await there.lock('b').isFree()).toBe(true);
+  });
+
   it('are waited for, and had once all are free', async () => {
     const { here, there } = await two();
     const a = await here.lock('a').acquire();

@@ -209,6 +209,14 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     wrong: 'void lookUpLeases;',
   },
   {
+    name: 'what was granted together stays, if one of it was taken away before the answer came',
+    workload: 'holds',
+    shownBy: 508_187,
+    file: 'runtime/holds/together-write.ts',
+    right: 'if (!isThere) return undefined;',
+    wrong: 'if (outcomes.size < this.#pieces.length) return undefined;',
+  },
+  {
     name: 'a free lock is never got without waiting, because the time is over before the store answers',
     workload: 'names',
     shownBy: 56,

@@ -173,7 +173,7 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     return commit.transaction;
   }
 
-  /** Finds the grants of an earlier attempt: one transaction made them, so either all are there, or none is. */
+  /** Finds the grants of an earlier attempt. One transaction made them all, but others may have been taken away since. */
   found(views: Views): TogetherAttempt | Promise<TogetherAttempt> | undefined {
     const outcomes = new Map<string, AnyOutcome>();
     let isThere = false;
@@ -197,7 +197,14 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
               : 'already-held';
       if (hold !== undefined) outcomes.set(resource, { kind, hold });
     }
-    return isThere && outcomes.size === this.#pieces.length ? this.#granted(outcomes) : undefined;
+    if (!isThere) return undefined;
+    return outcomes.size === this.#pieces.length ? this.#granted(outcomes) : this.#lost();
+  }
+
+  /** One of the grants is lost: the others go back. */
+  async #lost(): Promise<never> {
+    this.#giveBack();
+    throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
   }
 
   readonly fence = (done: () => void, failed: (error: unknown) => void): void => this.#runtime.fence(done, failed);
@@ -223,11 +230,7 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     const runtime = this.#runtime;
     if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const grants = [...outcomes.values()].flatMap(({ hold }) => (hold === undefined ? [] : [hold]));
-    if (grants.some(({ id, token }) => runtime.holdings.wasLostEarly(id, token))) {
-      // One of the grants was lost before its answer arrived: the others go back.
-      this.#giveBack();
-      throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
-    }
+    if (grants.some(({ id, token }) => runtime.holdings.wasLostEarly(id, token))) return this.#lost();
     for (const [place, { resource }] of this.#pieces.entries()) {
       const { hold } = outcomes.get(resource) as AnyOutcome;
       const fault = hold && wrongGrant(resource, this.#commands[place] as AcquireCommand, hold);
