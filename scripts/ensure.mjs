@@ -5,8 +5,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  closeSync,
   existsSync,
   lstatSync,
+  mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -14,12 +17,14 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { constants } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
+/** How every command of these scripts is run. */
+const INSIDE = { cwd: root, shell: process.platform === 'win32' };
 
 export function ensure() {
   ensureInstalled();
@@ -30,8 +35,9 @@ export function ensureInstalled() {
   installPackages();
   if (!isNativeMissing()) return;
   say('Node before 22.16 has no SQLite of its own: fetching or compiling it (a minute or two)');
-  const status = withSignsOfLife(() => run(NATIVE[0], NATIVE.slice(1)));
+  const { status, printed } = withSignsOfLife(() => runQuietly(NATIVE[0], NATIVE.slice(1)));
   if (status === 0) return;
+  process.stderr.write(printed);
   say(`SQLite could be neither fetched from github.com nor compiled; npm says why above. Two ways out:
   - install what compiling takes: a C++ compiler, make, python3, and the headers of Node
   - use Node 22.16 or later, which has SQLite of its own`);
@@ -66,8 +72,8 @@ function hasHeaders(/** @type {string} */ folder) {
 }
 
 /**
- * Fetches or compiles the native part of better-sqlite3, the one package that has one, and shows what it does: npm says
- * nothing otherwise. What `.npmrc` says of install scripts does not count, since without this one nothing would work.
+ * Fetches or compiles the native part of better-sqlite3, the one package that has one, and says what it does: npm says
+ * nothing otherwise, not even why it failed. What `.npmrc` says of install scripts does not count, since without this one nothing would work.
  */
 export const NATIVE = /** @type {[string, ...string[]]} */ ([
   'npm',
@@ -95,8 +101,14 @@ export function hasOwnSqlite() {
   return major >= 24 || (major === 22 && minor >= 16);
 }
 
-/** Compiling one file of SQLite takes most of the time, in which the compiler says nothing. */
-function withSignsOfLife(/** @type {() => number} */ work) {
+/**
+ * Compiling SQLite takes a minute or two in which nothing is printed.
+ *
+ * @template T
+ * @param {() => T} work
+ * @returns {T}
+ */
+function withSignsOfLife(work) {
   const script = 'setInterval(() => console.log(`signalbox: … ${Math.round(performance.now() / 1000)} s`), 10_000)';
   const clock = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'inherit', 'ignore'] });
   try {
@@ -131,12 +143,37 @@ export function build() {
 
 /** Runs a command in the repository with our terminal and answers its exit code. */
 export function run(/** @type {string} */ command, /** @type {readonly string[]} */ args) {
-  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', shell: process.platform === 'win32' });
-  if (result.error) {
-    console.error(`cannot run ${command}: ${result.error.message}`);
+  return statusOf(command, spawnSync(command, args, { ...INSIDE, stdio: 'inherit' }));
+}
+
+/**
+ * Runs a command whose output is of interest only if it fails: a compiler prints pages of warnings about code that is not ours.
+ *
+ * @param {string} command
+ * @param {readonly string[]} args
+ */
+function runQuietly(command, args) {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-'));
+  const file = join(folder, 'printed');
+  const both = openSync(file, 'a');
+  try {
+    const result = spawnSync(command, args, { ...INSIDE, stdio: ['ignore', both, both] });
+    return { status: statusOf(command, result), printed: readFileSync(file, 'utf8') };
+  } finally {
+    closeSync(both);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function statusOf(
+  /** @type {string} */ command,
+  /** @type {import('node:child_process').SpawnSyncReturns<any>} */ { error, status, signal },
+) {
+  if (error) {
+    console.error(`cannot run ${command}: ${error.message}`);
     return 127;
   }
-  return result.status ?? 128 + (result.signal ? constants.signals[result.signal] : 0);
+  return status ?? 128 + (signal ? constants.signals[signal] : 0);
 }
 
 /** An installed package's command, found without npx, which would look for it elsewhere. */
