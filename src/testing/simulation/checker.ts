@@ -44,7 +44,10 @@ interface Asking {
 
 /** Users that can learn of a loss only afterwards must learn of it within this time. */
 const HEARD_MS = 12_000;
-/** After this time, a request that was given up leaves no trace; until then, its process may still resolve a lost answer. */
+/**
+ * After this time in which every call reaches the store, a request that was given up leaves no trace. Until then its process
+ * may still resolve a lost answer.
+ */
 const NO_TRACE_MS = 10_000;
 
 function isExclusive({ mode, slots }: Held): boolean {
@@ -228,18 +231,18 @@ export class Checker {
     };
   }
 
-  /** Since when no user asks for it; undefined if one still does, or if none ever did under a name. */
-  #settledSince(resource: string, holder: string): number | undefined {
-    const asking = this.#asking.get(`${resource} ${holder}`);
-    return asking === undefined || asking.under > 0 ? undefined : asking.settledAt;
-  }
-
   #lookForTraces(): void {
     for (const [resource, holder] of this.store.waiting()) {
-      const since = this.#settledSince(resource, holder);
-      if (since === undefined || this.#world.now - since < NO_TRACE_MS) continue;
-      this.fail(`${resource} is waited for by ${holder}, who was answered ${this.#world.now - since} ms ago`);
+      const asking = this.#asking.get(`${resource} ${holder}`);
+      if (asking === undefined || this.#mayLeaveTrace(asking)) continue;
+      const ms = this.#world.now - asking.settledAt;
+      this.fail(`${resource} is waited for by ${holder}, who was answered ${ms} ms ago`);
     }
+  }
+
+  /** Whether a user still asks, or gave up so recently that its process may not have withdrawn the request yet. */
+  #mayLeaveTrace({ under, settledAt }: Asking): boolean {
+    return under > 0 || this.#world.now - Math.max(settledAt, this.#world.lostAt) < NO_TRACE_MS;
   }
 
   // What users count
@@ -258,8 +261,8 @@ export class Checker {
     if (before.mode !== 'shared' || after.mode !== 'exclusive') return;
     const asking = this.#asking.get(`${resource} ${after.holder}`);
     if (asking === undefined) return;
-    const isLate = asking.under === 0 && this.#world.now - asking.settledAt >= NO_TRACE_MS;
-    if (!asking.wantsToWrite || isLate) this.fail(`${after.holder} became the writer of ${resource} unasked`);
+    if (!asking.wantsToWrite || !this.#mayLeaveTrace(asking))
+      this.fail(`${after.holder} became the writer of ${resource} unasked`);
   }
 
   /** Checks that a growth which was given up is undone, unless a user got it. */

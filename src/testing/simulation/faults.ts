@@ -36,7 +36,10 @@ export class Faults {
 
   fateOf(kind: 'read' | 'write', process: SimulatedProcess): Fate {
     const fate = this.#drawFate(kind, process);
-    if (fate.kind !== 'well') this.count(fate.kind);
+    if (fate.kind !== 'well') {
+      this.count(fate.kind);
+      process.world.lostAt = process.world.now;
+    }
     return fate;
   }
 
