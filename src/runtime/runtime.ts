@@ -3,7 +3,7 @@
  * transactions of the writers, and hands them what the store reports.
  */
 import { setMaxListeners } from 'node:events';
-import type { Answer, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
+import type { Answer, Claim, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
@@ -330,10 +330,11 @@ export class Runtime implements WriterHost {
     record: string,
     { mod, seen }: { readonly mod: Revision; readonly seen: Revision },
     hold: Hold,
+    claim: Pick<Claim, 'token'>,
     until: number,
   ): Promise<boolean> {
     const fromHistory = (): Promise<boolean> =>
-      persistently(this, until, () => wasReleased(this, record, mod, hold, until));
+      persistently(this, until, () => wasReleased(this, record, mod, hold, claim, until));
     // A process that takes a hold away writes a letter to the process of its lease.
     const isOurs = processOf(hold.lease) === this.sender.id;
     if (this.holdings.holds.has(hold.id)) {

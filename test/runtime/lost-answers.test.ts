@@ -250,11 +250,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     it('is no release of a hold that another process renewed and then took away', async () => {
       const { fleet, one, here, there } = await two();
       const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
-      one.link.next('transaction', 'lost', (transaction) => {
-        if (!changesRecord(transaction)) return false;
-        one.link.cutOff('refusing');
-        return true;
-      });
+      one.link.next('transaction', 'cut', changesRecord);
       const releasing = here.release(claim);
       await settled();
       // The hold moves to a lease of the other process, so no letter about it comes here.
@@ -263,6 +259,21 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       one.link.reconnect();
       await fleet.advance(2_000);
       expect((await releasing).kind).not.toBe('released');
+    });
+
+    it('is no release of what the same holder has got elsewhere since, which was released there', async () => {
+      const { fleet, one, here, there } = await two();
+      const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000, mode: 'shared' });
+      one.link.next('transaction', 'cut', changesRecord);
+      const releasing = here.release(claim);
+      await settled();
+      const more = await there.acquireDetached({ holder: 'job', ttlMs: 60_000, mode: 'exclusive' });
+      expect(more.token).toBeGreaterThan(claim.token);
+      expect(await there.release(more)).toEqual({ kind: 'released' });
+      await (await there.acquire()).release();
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect(await releasing).toEqual({ kind: 'already-free' });
     });
 
     it('tells that nobody knows where the store cannot be read any more, not that it certainly was not done', async () => {

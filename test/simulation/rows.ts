@@ -217,6 +217,14 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     wrong: 'if (outcomes.size < this.#pieces.length) return undefined;',
   },
   {
+    name: 'a release by token is said to have landed although the same holder got more elsewhere, and released that',
+    workload: 'names',
+    shownBy: 28_704,
+    file: 'runtime/write/ended.ts',
+    right: 'if (claim.token !== undefined && held.token !== claim.token) return false;',
+    wrong: 'void claim;',
+  },
+  {
     name: 'a free lock is never got without waiting, because the time is over before the store answers',
     workload: 'names',
     shownBy: 56,

@@ -33,9 +33,9 @@ type Call =
  * `refused`: certainly not applied. `lost`: not applied, but nobody knows. `unanswered`: applied, but nobody knows.
  * `late`: nobody knows, and it is applied when the test says so. `held`: applied, and answered when the test says so.
  * `delayed`: on its way until the test says so, and then applied and answered. `severed`: unanswered, and from then on
- * nothing gets through.
+ * nothing gets through. `cut`: lost, and from then on nothing gets through.
  */
-export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held' | 'delayed' | 'severed';
+export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held' | 'delayed' | 'severed' | 'cut';
 
 interface Scripted {
   readonly call: Call;
@@ -181,7 +181,7 @@ export class Link implements Store {
     if (this.#forbidden(transaction)) throw this.#refusal();
     if (trouble === undefined || trouble === 'held') return apply();
     if (trouble === 'unanswered' || trouble === 'severed') apply();
-    if (trouble === 'severed') this.cutOff('refusing');
+    if (trouble === 'severed' || trouble === 'cut') this.cutOff('refusing');
     if (trouble === 'late') this.#late.push(apply);
     throw noAnswer();
   }
@@ -203,6 +203,9 @@ export class Link implements Store {
           this.cutOff('refusing');
           return Promise.reject(noAnswer());
         });
+      case 'cut':
+        this.cutOff('refusing');
+        return Promise.reject(noAnswer());
       case 'late':
         this.#late.push(() => void apply().catch(() => undefined));
         return Promise.reject(noAnswer());

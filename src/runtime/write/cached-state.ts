@@ -113,16 +113,19 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   advance(decision: Decision<State>, commit: Commit, { revision, results }: TransactionResult): void {
     const { snapshot } = this;
     const { arriving } = commit;
-    for (let i = 0; i < decision.answers.length; i++)
-      snapshot.arrivals.delete((decision.answers[i] as Answer<unknown>).id);
-    for (let i = 0; i < decision.withdrawn.length; i++) snapshot.arrivals.delete((decision.withdrawn[i] as Ticket).id);
+    const { arrivals } = snapshot;
+    if (arrivals !== undefined) {
+      for (const { id } of decision.answers) arrivals.delete(id);
+      for (const { id } of decision.withdrawn) arrivals.delete(id);
+    }
     const wrote = commit.changesRecord || arriving.length > 0;
     const undisturbed = snapshot.complete && revision === snapshot.queueRevision + (wrote ? 1 : 0);
     if (undisturbed || commit.provesQueue) {
       snapshot.complete = true;
       snapshot.othersWait = false;
       snapshot.queueRevision = revision;
-      for (let i = 0; i < arriving.length; i++) snapshot.arrivals.set((arriving[i] as Ticket).id, revision);
+      for (let i = 0; i < arriving.length; i++)
+        (snapshot.arrivals ??= new Map()).set((arriving[i] as Ticket).id, revision);
       snapshot.state = decision.state;
     } else {
       snapshot.complete = false;
@@ -174,7 +177,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     snapshot.marks = pair === undefined ? NONE : marksOf(pair);
     snapshot.complete = false;
     snapshot.othersWait = false;
-    snapshot.arrivals.clear();
+    snapshot.arrivals = undefined;
     return true;
   }
 

@@ -278,7 +278,7 @@ class CommitBuilder<State extends Coordinated> {
       const key = ticketKey(this.#keys, request);
       if (answers.some(({ id }) => id === request.id)) {
         // The ticket is on its request's lease: while the ticket is there, the process that is granted is alive.
-        const arrival = this.#snapshot.arrivals.get(request.id) ?? 0;
+        const arrival = this.#snapshot.arrivals?.get(request.id) ?? 0;
         this.#compare.push({ key, target: 'create', is: '=', than: arrival });
         this.#success.add({ do: 'delete', key });
         if (ticketClass(request) > lowest) lowest = ticketClass(request);

@@ -1,6 +1,6 @@
 /** How a hold ended, from the history of its record: for a release in doubt of which no letter can tell. */
 import type { Clock } from '../../clock.ts';
-import type { Hold, Token } from '../../core/index.ts';
+import type { Claim, Hold, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision, type Store } from '../../store/index.ts';
 import { decode, type RecordDocument } from '../layout.ts';
@@ -16,12 +16,15 @@ type Document = RecordDocument<{ readonly holds: readonly Hold[] }>;
 /**
  * Whether the hold, which the record had at the revision `since` and has no longer, was released, and not taken away. Throws if the
  * store has forgotten how it ended. Where the end of the hold was the last write, the record tells, whatever was compacted.
+ *
+ * A release by token did not land once the hold has another token: the same holder got more elsewhere, and that is not released.
  */
 export async function wasReleased(
   { store, clock, stopped }: Host,
   record: string,
   since: Revision,
   { id, token }: Pick<Hold, 'id' | 'token'>,
+  claim: Pick<Claim, 'token'>,
   until: number,
 ): Promise<boolean> {
   const over = new AbortController();
@@ -37,6 +40,7 @@ export async function wasReleased(
         if (change.kind !== 'put') throw unknown();
         const held = decode<Document>(change.pair).record.holds.find((hold) => hold.id === id);
         if (held === undefined) return tellsRelease(change.pair, last);
+        if (claim.token !== undefined && held.token !== claim.token) return false;
         last = held.token;
       }
     }

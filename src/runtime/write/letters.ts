@@ -90,7 +90,7 @@ export function reportOf(
   if (known <= REPORTED || isOfOneClass(waiting)) {
     for (let place = 0; place < known && place < REPORTED; place++) {
       const request = waiting[place] as Ticket;
-      front.push([shortened(request), snapshot.arrivals.get(request.id) ?? 0]);
+      front.push([shortened(request), snapshot.arrivals?.get(request.id) ?? 0]);
     }
   }
   const more = front.length < known || snapshot.othersWait;

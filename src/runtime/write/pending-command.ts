@@ -1,11 +1,13 @@
 /** A command on its way to the store, and how its caller gets the outcome. */
-import { type Event, type Hold, NONE, type Origin, type Request } from '../../core/index.ts';
+import { type Event, type Hold, NONE, type Origin, type Request, type Token } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
   readonly kind: string;
   readonly id?: string;
+  /** Of a `release`: the hold has this token, or it is not the one that is meant. */
+  readonly token?: Token;
   readonly wait?: boolean;
   /** An earlier attempt may have landed: the machine looks for its id. */
   readonly again?: true;

@@ -241,7 +241,7 @@ export class ResourceWriter<
     if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
       return this.#handOut(pending);
     // The first attempt got no answer, and the hold is gone: by that attempt, or because another process took it first.
-    this.#host.wasReleased(this.keys.record, unanswered, unanswered.outcome.hold, until).then(
+    this.#host.wasReleased(this.keys.record, unanswered, unanswered.outcome.hold, pending.command, until).then(
       (isReleased) => this.#handOut(pending, isReleased ? unanswered.outcome : outcome),
       () => pending.failed(unanswered.error),
     );

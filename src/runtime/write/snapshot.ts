@@ -57,8 +57,8 @@ export interface Snapshot<State extends Coordinated> {
   complete: boolean;
   /** At `queueRevision` the queue had more tickets than are known here. */
   othersWait: boolean;
-  /** The create revision of each known ticket, by request. */
-  arrivals: Map<string, Revision>;
+  /** The create revision of each known ticket, by request; undefined while there are none, since most resources have none. */
+  arrivals: Map<string, Revision> | undefined;
 }
 
 /** A first guess: an unused resource with an empty queue. The commit compares it, so a wrong guess only costs a race. */
@@ -73,7 +73,7 @@ export function unknownSnapshot<State extends Coordinated>(unused: State, revisi
     queueRevision: 0,
     complete: false,
     othersWait: false,
-    arrivals: new Map(),
+    arrivals: undefined,
   };
 }
 
@@ -96,7 +96,7 @@ export function reportedSnapshot<State extends Coordinated>(
     queueRevision: report.queueRevision,
     complete: false,
     othersWait: report.more === true,
-    arrivals: new Map(report.waiting.map(([{ id }, arrival]) => [id, arrival])),
+    arrivals: arrivalsOf(waiting, (place) => report.waiting[place]?.[1] ?? 0),
   };
 }
 
@@ -193,7 +193,7 @@ export function snapshotFrom<State extends Coordinated>(
 interface Queue {
   readonly waiting: Coordinated['waiting'];
   readonly complete: boolean;
-  readonly arrivals: Map<string, Revision>;
+  readonly arrivals: Snapshot<Coordinated>['arrivals'];
 }
 
 /** Undefined as for `snapshotFrom`. */
@@ -201,8 +201,14 @@ export function queueFrom(reads: QueueReads, results: readonly OperationResult[]
   const { pairs: tickets, more } = reads.tickets.in(results);
   const waiting = tickets.map((pair) => ticketIn<Coordinated['waiting'][number]>(pair).request);
   if (more && !allOfOneClass(waiting, reads.first.in(results).pairs[0])) return undefined;
-  const arrivals = new Map(tickets.map((ticket, place) => [waiting[place]?.id ?? '', ticket.createRevision]));
-  return { waiting, complete: !more, arrivals };
+  return { waiting, complete: !more, arrivals: arrivalsOf(waiting, (place) => tickets[place]?.createRevision ?? 0) };
+}
+
+function arrivalsOf(
+  waiting: Coordinated['waiting'],
+  arrivalAt: (place: number) => Revision,
+): Map<string, Revision> | undefined {
+  return waiting.length === 0 ? undefined : new Map(waiting.map(({ id }, place) => [id, arrivalAt(place)]));
 }
 
 export function recordOf<State extends Coordinated>(

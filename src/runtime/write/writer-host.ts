@@ -1,6 +1,6 @@
 /** The process as its writers use it. */
 import type { Timer } from '../../clock.ts';
-import type { Answer, Event, Hold, Loss, Moment } from '../../core/index.ts';
+import type { Answer, Claim, Event, Hold, Loss, Moment } from '../../core/index.ts';
 import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
 import type { DelegationMail } from './delegation-mail.ts';
@@ -26,12 +26,13 @@ export interface WriterHost {
   fence(done: () => void, failed: (error: unknown) => void): void;
   /**
    * Whether a hold that is gone was released, and not taken away. `since`: what this process had seen when it released the hold,
-   * and the record it released it from. Throws if nobody can know, or if the store cannot be reached until `until`.
+   * and the record it released it from. `claim`: what it released. Throws if nobody can know, or if the store cannot be reached until `until`.
    */
   wasReleased(
     record: string,
     since: { readonly mod: Revision; readonly seen: Revision },
     hold: Hold,
+    claim: Pick<Claim, 'token'>,
     until: number,
   ): Promise<boolean>;
   answer(resource: string, answer: Answer<unknown>): void;
