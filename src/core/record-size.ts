@@ -13,10 +13,10 @@ import type { Slots } from './slots.ts';
  */
 export const LARGEST_RECORD_BYTES = 512 * 1024;
 
-/** Not now, because of what others have put there. */
+/** A refusal for now: other holders have put too much into the record. */
 export type TooLarge = {
   readonly kind: 'too-large';
-  /** What the record would have. */
+  /** The size that the record would have. */
   readonly bytes: number;
   readonly most: number;
 };
