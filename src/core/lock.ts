@@ -127,7 +127,7 @@ export function staleHolds(lock: Lock, at: Moment): readonly LockHold[] {
   return staleOf(lock.record.holds, at);
 }
 
-/** Two holds of these modes may not exist at the same time. */
+/** Whether two holds of these modes exclude each other. */
 export function conflicts(one: LockMode, other: LockMode): boolean {
   return one === 'exclusive' || other === 'exclusive';
 }

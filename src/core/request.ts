@@ -137,7 +137,7 @@ function firstProblem<T>(items: Iterable<T>, problem: (item: T) => string | unde
   return undefined;
 }
 
-/** Also if it comes from another realm, whose `Object` is not ours. */
+/** Whether it is a plain object, also one from another realm, whose `Object` is not ours. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

@@ -18,7 +18,7 @@ export interface Link {
 interface Wait {
   readonly pool: Pool;
   readonly demand: Demand;
-  /** In the line. */
+  /** The waiter's place in the line. */
   readonly place: number;
 }
 

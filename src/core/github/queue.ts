@@ -14,7 +14,7 @@ import { FORMAT } from './record.ts';
 export type PriorityWord = 'high' | 'medium' | 'low';
 
 export interface Ticket {
-  /** Of the acquisition; part of the ref's name. */
+  /** The name of the acquisition; part of the ref's name. */
   readonly hold: string;
   readonly workerId: string;
   readonly priority: number;
@@ -131,7 +131,7 @@ function* tickets(prefix: string): Procedure<readonly Waiting[]> {
   );
 }
 
-/** From each waiter to the holder that it waits for, if that holder waits as well. */
+/** Goes from each waiter to the holder that it waits for, if that holder waits as well. */
 function cycleThrough(start: Waiting, all: readonly Waiting[]): readonly Waiting[] | undefined {
   const path = [start];
   for (;;) {

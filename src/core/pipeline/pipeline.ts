@@ -326,7 +326,7 @@ function again(turn: Turn, record: PipelineRecord, why: string, againMs: number)
   return blockedOn(turn, withPhase(next, { state: 'waiting' }), { on: 'backoff', why, againMs });
 }
 
-/** Its last guards, if it has any, are still to pass. */
+/** The last guards of the phase, if it has any, are still to pass. */
 function commandDone(turn: Turn): PipelineTransition {
   const { runbook, record } = turn;
   if (phaseAt(runbook, record.step).post.length === 0) return phaseDone(turn);

@@ -108,7 +108,7 @@ export type Blocked = { readonly since: number } & (
 
 export interface BlockingGuard {
   readonly id: string;
-  /** Every one of them. */
+  /** All of its reasons, up to a limit: see `short` in `judge.ts`. */
   readonly reasons: readonly string[];
   readonly outlook: Outlook | 'unknown';
 }

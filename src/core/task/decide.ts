@@ -44,7 +44,7 @@ export interface TaskWrite {
   readonly bookkeeping: TaskBookkeeping;
 }
 
-/** Which claim is meant; what is given of it must be its own. */
+/** Names a claim; every field that is given must be that of the claim. */
 export interface ClaimName {
   /** The worker that has it. */
   readonly holder?: string;

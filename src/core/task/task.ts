@@ -91,7 +91,7 @@ export interface TaskBookkeeping {
   readonly sensitive?: true;
   /** The last entry of the witness, as of the write that made this. */
   readonly head?: { readonly seq: number; readonly hash: string };
-  /** Of the write that made this. */
+  /** The events of the write that made this. */
   readonly events: readonly Event[];
 }
 
