@@ -60,7 +60,7 @@ export class OwnMembership {
     this.#ended();
   }
 
-  /** A signalbox that is closed leaves, and so loses nothing. */
+  /** Closing a signalbox leaves the members, so that is no loss. */
   sessionEnded(): void {
     if (this.#hasEnded) return;
     this.end();
