@@ -43,7 +43,8 @@ export const handlePromises: readonly StorePromise[] = [
       });
       const isOver = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve()));
       await replace();
-      // A process that holds something renews it; one that does not is in no hurry to learn of it.
+      // Renews, as a process does that holds something; a process that holds nothing is in no hurry to learn that the store is
+      // over.
       await store.keepLeaseAlive(id).catch(() => undefined);
       await isOver;
       assert.ok(Failure.is(over.reason, 'closed'));
