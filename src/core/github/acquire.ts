@@ -211,8 +211,7 @@ function* read(
     const record = recordIn(commit.value.message, issue);
     if (record === undefined) return { refusal: { kind: 'foreign-ref', issue, sha: tip } };
     all.push({ issue, tip, record });
-    // Both dates are from the server's clock. The refs were read before the commits, and an earlier date only makes a lock look
-    // younger.
+    // Both dates are the server's. The refs were read before the commits: an earlier date makes a lock look younger.
     stale.push(date !== undefined && isStale(record, commit.value.dateMs, date.ms));
   }
   return { all, issues: seen, stale, iso: date?.iso ?? '' };

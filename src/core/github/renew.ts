@@ -146,7 +146,7 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
         const { unsure } = held;
         if (unsure?.tip === tip && unsure !== undefined && !isPast(unsure.deadline, swapped.at))
           return { kind: 'renewed', issue, held: advanced(held, unsure) };
-        // This ref is where it was: the swap failed because another ref has moved.
+        // If this ref is where it was, the swap failed because another ref has moved.
         const isUntouched = tip === held.tip || (tip !== null && tip !== undefined && held.before.includes(tip));
         if (isUntouched && along !== undefined) {
           const elsewhere = swapped.tips[holds.length] ?? null;

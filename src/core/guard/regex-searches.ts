@@ -1,7 +1,4 @@
-/**
- * Lists the regular expressions of a condition and the texts they search. They may take long, so the runtime first runs each
- * with a time limit.
- */
+/** Lists the regular expressions of a condition and the texts they search: the runtime first runs each with a time limit. */
 import { type Condition, leavesOf } from './condition.ts';
 import { readFilePattern } from './file-pattern.ts';
 import type { InputKey } from './inputs.ts';

@@ -63,8 +63,7 @@ export function pipelineTransition(
   const small = fitted(state);
   const events = fittedEvents(step.events);
   if (small === state) return events === step.events ? step : { ...step, events };
-  // The record before lost the same things. Without this check, a guard that is looked at again and again would be written
-  // every time.
+  // The record before lost the same things: a guard that is looked at again and again would be written every time.
   if (record !== undefined && isSameButFor(small, record)) return { ...step, state: record, events: NONE };
   return { ...step, state: small, events };
 }
