@@ -313,8 +313,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       const holders = [hold];
       return this.#answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
     }
-    // Sent as a repeat: the same answer may come twice, from a letter and from the writer, and a write may have this request
-    // now.
+    // Sent as a repeat: the same answer may come twice, from a letter and the writer, and a write may have this request now.
     const ask = (): void => {
       if (!this.isOver) this.writer.submit(new Again(this, this.#runtime.giveUpAt()));
     };

@@ -126,10 +126,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     return outcomeOf(this.writer, command as unknown as Command, this.runtime.giveUpAt(), mark);
   }
 
-  /**
-   * Submits a command that must not run twice, nor undo a later one of another process: a mark identifies it if its answer is
-   * lost.
-   */
+  /** Submits a command that must run once, and undo no later one of another process: a mark finds it if its answer is lost. */
   submitOnce(command: object): Promise<Outcome> {
     return this.submit(command, this.runtime.options.newId());
   }

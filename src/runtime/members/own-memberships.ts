@@ -60,7 +60,7 @@ export class OwnMembership {
     this.#ended();
   }
 
-  /** Closing a signalbox leaves the members, so that is no loss. */
+  /** Closing a signalbox is a way to leave, and no loss. */
   sessionEnded(): void {
     if (this.#hasEnded) return;
     this.end();

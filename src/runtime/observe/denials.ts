@@ -49,10 +49,7 @@ export class DenialCounts implements RuntimeObserver {
     void this.write();
   }
 
-  /**
-   * What the store has, and what this process has still to add. The total never shrinks: charts would take that for a new
-   * start.
-   */
+  /** What the store has, and what this process has still to add. It never shrinks: charts would take that for a new start. */
   async read(): Promise<Denials> {
     const { store, stopped } = this.#runtime;
     for (;;) {

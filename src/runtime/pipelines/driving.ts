@@ -209,8 +209,7 @@ export class Driving {
   }
 
   /**
-   * Ends what an earlier driver left running. It may take long, or need a person, so its messages appear among the phase's
-   * output.
+   * Ends what an earlier driver left running: may take long, or need a person, so its messages appear in the phase's output.
    */
   async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
     const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;

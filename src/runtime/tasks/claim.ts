@@ -308,7 +308,7 @@ export async function endClaim(
         };
       }
       if (!isFresh) return { kind: 'look' };
-      // A later claim has ended since, and overwritten the note that ours has landed.
+      // A later claim has ended since, and overwritten the note of whether ours landed.
       const sentToken = sentFor?.owner?.token ?? Number.POSITIVE_INFINITY;
       if (doubt !== undefined && (ended?.token ?? 0) > sentToken) throw doubt;
       return { kind: 'answer', answer: notOwner(task) };
