@@ -43,8 +43,7 @@ export const handlePromises: readonly StorePromise[] = [
       });
       const isOver = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve()));
       await replace();
-      // Renews, as a process does that holds something; a process that holds nothing is in no hurry to learn that the store is
-      // over.
+      // Renews, as a process that holds something does; one that holds nothing is in no hurry to learn of the end.
       await store.keepLeaseAlive(id).catch(() => undefined);
       await isOver;
       assert.ok(Failure.is(over.reason, 'closed'));
