@@ -24,8 +24,8 @@ export function freeIn(record: SemaphoreRecord): number {
 }
 
 /**
- * The stale holds that granting this request would reclaim: none if there is room without that, otherwise every stale
- * one. Undefined if there is no room even so, or if it is drained.
+ * The stale holds that granting this request would reclaim: none if there is room without them, otherwise all of them.
+ * Undefined if even that leaves no room, or if the semaphore is drained.
  */
 export function inTheWay(
   record: SemaphoreRecord,

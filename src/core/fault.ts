@@ -9,7 +9,7 @@ import type { Token } from './machine.ts';
 import type { SemaphoreHold, SemaphoreRecord } from './semaphore.ts';
 import { countSlots, slotTwice } from './slots.ts';
 
-/** What is wrong with a record, or with what became of `before`; undefined if nothing is. */
+/** What is wrong with a record, or with its change from `before`; undefined if nothing is. */
 export function faultOf(
   record: LockRecord | SemaphoreRecord,
   before?: LockRecord | SemaphoreRecord,
@@ -18,7 +18,7 @@ export function faultOf(
   return semaphoreFault(record, before as SemaphoreRecord | undefined);
 }
 
-/** What is wrong with the record of a lock, or with what became of `before`; undefined if nothing is. */
+/** What is wrong with the record of a lock, or with its change from `before`; undefined if nothing is. */
 export function lockFault(record: LockRecord, before?: LockRecord): string | undefined {
   const { holds } = record;
   if (holds.length > 1) {
@@ -30,8 +30,8 @@ export function lockFault(record: LockRecord, before?: LockRecord): string | und
 }
 
 /**
- * The same for a semaphore. More than the capacity may be in use after it shrank, but then nobody gets more. `thorough`
- * also looks for slots that two have, which takes longer than all the rest.
+ * The same for a semaphore. More than the capacity may be in use after it shrank, but then nobody gets more. `thorough` also
+ * looks for slots that two holds have, which takes longer than all the rest.
  */
 export function semaphoreFault(
   record: SemaphoreRecord,
@@ -95,9 +95,9 @@ interface Tokens {
   readonly holds: readonly Hold[];
 }
 
-/** In the order of their grants every hold has a larger token than those before it, unless it was made more of. */
+/** Every new grant has a larger token than all that were given out before; a hold that was there before may keep its own. */
 function tokenFault({ token, holds }: Tokens, before: Tokens | undefined): string | undefined {
-  // Plain loops, for speed: every acquire and every release passes them.
+  // Plain loops, for speed: every acquire and every release runs them.
   for (let i = 0; i < holds.length; i++) {
     const hold = holds[i] as Hold;
     if (hold.token > token) return `${hold.holder} holds token ${hold.token}, and the last one given out is ${token}`;

@@ -57,8 +57,8 @@ export function askedBefore<S extends ResourceState, Outcome>(
 }
 
 /**
- * Settles the queue before the newcomer joins it: a lease may have ended since the last step, and what that leaves
- * belongs to the waiters. `join` answers the newcomer once the waiters are as far as they can get.
+ * Settles the queue before the newcomer joins it: a lease may have ended since the last step, and what that frees belongs to
+ * the waiters. `join` answers the newcomer once the waiters are as far as they can get.
  */
 export function joinSettled<S extends ResourceState, Outcome extends { readonly kind: string }>(
   state: S,
@@ -165,8 +165,8 @@ export function reenter<S extends ResourceState, Outcome>(
 }
 
 /**
- * If the second request relies on what the first one enlarged, cancelling the first one does not give that back from now on.
- * If not, the second one is not shown the enlargement either: it would believe in what the first one may still give back.
+ * If the second request relies on what the first one enlarged, cancelling the first one no longer undoes the enlargement. If
+ * not, the second one does not see the enlargement: it would rely on what the first one may still give back.
  */
 export function sharing<S extends ResourceState, Outcome>(
   state: S,
@@ -183,7 +183,7 @@ export function sharing<S extends ResourceState, Outcome>(
 
 // Grants
 
-/** Grants what no waiter goes before. `command` asks for the rest if one write does not take it all. */
+/** Grants a request that goes before every waiter. `command` asks for the rest if one write does not take it all. */
 export function grantNow<S extends ResourceState, Outcome, Command>(
   state: S,
   request: RequestOf<S>,
@@ -223,7 +223,7 @@ export function serve<S extends ResourceState, Outcome>(
   if (stale.length >= most) return reclaim(state, stale.slice(0, most), head, rules, at);
   const refusal = rules.noRoomFor(record, head, own, stale);
   if (refusal !== undefined) {
-    // It would wait at the head, and all others behind it, for as long as the holders stay as they are.
+    // Refused and not left at the head: there it would block all others for as long as the holders stay as they are.
     const answers = [{ id: head.id, outcome: refusal }];
     const left = withWaiting(state, without(waiting, place));
     return { state: left, events: [rules.denied(record, head, at)], answers, losses: NONE };

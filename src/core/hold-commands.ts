@@ -141,7 +141,7 @@ function cancel<S extends ResourceState, Outcome>(
     const given = hold === undefined ? rules.giveBack(state, enlarged, at) : release(state, { holder, id }, rules, at);
     if (given !== undefined) return { ...given, outcome: { kind: 'cancelled', gaveBack: true } };
   }
-  // The waiters behind it may have waited for nothing but its turn.
+  // The waiters behind this request may have waited for nothing else.
   return settle(step(leave(state, id), { kind: 'cancelled', gaveBack: false }), rules, at);
 }
 

@@ -91,11 +91,11 @@ function claims(claim: Claim, hold: Hold): boolean {
   );
 }
 
-/** From here on looking a holder up is cheaper than going through all holds: every step asks for each request that waits. */
+/** From this many holds on, an index is cheaper than a scan: every step looks up the holder of each waiting request. */
 const MANY = 16;
 const indexes = new WeakMap<readonly Hold[], ReadonlyMap<string, readonly Hold[]>>();
 
-/** The hold by which this holder is in already. One that went stale does not count. */
+/** The hold that this holder has already. A stale one does not count. */
 export function ownHold<H extends Hold>(holds: readonly H[], holder: string, at: Moment): H | undefined {
   const candidates = holds.length < MANY ? holds : (indexOf(holds).get(holder) ?? NONE);
   for (let i = 0; i < candidates.length; i++) {
@@ -135,7 +135,7 @@ export function onLeases<H extends Hold>(hold: H, leases: Leases): H {
   return { ...hold, lease, ...(limit !== undefined && { limit }), ...(ttlMs !== undefined && { ttlMs }) };
 }
 
-/** Where a hold moves. `ttlMs`: the time of `lease`. */
+/** The leases that a hold moves to. `ttlMs`: the time of `lease`. */
 export interface Leases {
   readonly lease?: string;
   readonly limit?: string;

@@ -127,7 +127,7 @@ export function staleHolds(lock: Lock, at: Moment): readonly LockHold[] {
   return staleOf(lock.record.holds, at);
 }
 
-/** Two holds of these modes may not exist at the same time. */
+/** Whether two holds of these modes exclude each other. */
 export function conflicts(one: LockMode, other: LockMode): boolean {
   return one === 'exclusive' || other === 'exclusive';
 }
@@ -285,7 +285,7 @@ const rules: Rules<Lock, LockOutcome> = {
     const { upgradedBy: _upgradedBy, ...kept } = hold;
     return kept;
   },
-  // Keeps the name of the upgrade: what is shown here is older than the upgrade, and a downgrade is newer.
+  // Keeps `upgradedBy`, by which a caller tells this hold (as it was before the upgrade) from one that was downgraded later.
   assured: (hold) => (hold.upgradedBy === undefined ? hold : { ...hold, mode: 'shared' }),
   giveBack: (lock, hold, at) => (isStale(hold, at) ? undefined : downgrade(lock, hold, at)),
 
@@ -306,7 +306,7 @@ const rules: Rules<Lock, LockOutcome> = {
       if (hold === undefined || isStale(hold, at)) return { state: lock, outcome: LOST, events: NONE };
       return hold.mode === 'exclusive' ? sharing(lock, hold, { mode: 'exclusive' }, rules) : undefined;
     }
-    // A holder named by the id of its only request holds nothing by another request.
+    // A holder that is named by the id of its request has only this request, so it holds nothing yet.
     const own = holder === request.id ? undefined : ownHold(holds, holder, at);
     if (own === undefined || !covers(own.mode, mode)) return undefined;
     return sharing(lock, own, request, rules);

@@ -37,7 +37,7 @@ export interface Moment {
   readonly now: number;
   /** The store's revision at which the state was read. */
   readonly revision: number;
-  /** Whether a lease is known to have ended. One that nothing is known of counts as alive. */
+  /** Whether a lease is known to have ended. An unknown lease counts as alive. */
   readonly gone: (lease: string) => boolean;
   /**
    * How many requests and holds of others one step may touch: stores limit what one transaction can hold. What is left
@@ -156,7 +156,7 @@ export function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] 
   return some.length === 0 ? more : [...some, ...more];
 }
 
-/** The same moment, with so much left of what one step may touch. */
+/** The same moment, with `most` left of what one step may touch. */
 export function withMost(at: Moment, most: number): Moment {
   return at.most === most ? at : { ...at, most };
 }

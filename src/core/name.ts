@@ -4,9 +4,9 @@ import { shown } from './shown.ts';
 export const LONGEST_NAME = 200;
 
 /**
- * What nobody sees when the name is printed: control characters, line separators, halves of characters (all of which
- * become the same replacement character once written), and what turns the direction of the text around. The two
- * joiners are allowed, because Persian words and many emoji cannot be written without them.
+ * Characters that nobody sees when the name is printed: control characters, line separators, halves of characters (which all
+ * become the same replacement character once written), and those that turn the direction of the text around. The two joiners
+ * are allowed, because Persian words and many emoji cannot be written without them.
  */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
@@ -14,7 +14,7 @@ const PLAIN = /^[\x20-\x7e]+$/;
 
 /** What is wrong with a name, and what is accepted; undefined if nothing is. */
 export function nameProblem(name: unknown, what = 'name', longest = LONGEST_NAME): string | undefined {
-  // Most names are these, and their check is by far the cheaper.
+  // Most names are plain, and this check is by far the cheaper.
   if (typeof name === 'string' && name.length <= longest && PLAIN.test(name)) return undefined;
   const accepted = `expected 1 to ${longest} printable characters`;
   if (typeof name !== 'string') return `${what} is ${shown(name)}, not a string; ${accepted}`;
@@ -23,7 +23,7 @@ export function nameProblem(name: unknown, what = 'name', longest = LONGEST_NAME
   if (unprintable !== null) {
     return `${what} ${shown(name)} has the unprintable character ${codePoint(unprintable[0])}; ${accepted}`;
   }
-  // A character takes one or two units, so that most names need not be counted.
+  // A character takes one or two units, so a name of so few units need not be counted.
   if (name.length <= longest) return undefined;
   const length = [...name].length;
   return length > longest ? `${what} ${shown(name)} has ${length} characters; ${accepted}` : undefined;

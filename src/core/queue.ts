@@ -130,14 +130,14 @@ export function serveQueue<State extends Queued, Outcome>(
     const head = state.waiting[place];
     if (head === undefined) break;
     if (at.gone(head.lease)) {
-      // The dead leave the queue by themselves; granting to one would hold up everybody else.
+      // A request of a dead process leaves the queue anyway; a grant to it would hold up everybody else.
       step = { ...step, state: withWaiting(state, without(state.waiting, place)), dropped: (step.dropped ?? 0) + 1 };
       continue;
     }
     const served = line.serve(state, place, withMost(at, left));
     if (served === undefined) break;
     step = followed(step, served, so.outcome);
-    // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along; and the
+    // A grant turns other requests of its holder into re-entries, a loss ends requests for more of the lost hold, and the
     // request that names the first capacity names it for all.
     if (head.holder !== head.id || served.losses.length > 0 || served.answers.length === 0)
       step = answerWithoutTurn(step, line, at);
@@ -179,19 +179,19 @@ export function budget({ answers, losses, dropped = 0 }: Step<unknown, unknown>,
   return most === undefined ? Number.POSITIVE_INFINITY : most - answers.length - losses.length - dropped;
 }
 
-/** What a request for more is answered when there is nothing left that could become more. */
+/** The answer to a request for more of a hold that is gone. */
 export const LOST: { readonly kind: 'lost' } = { kind: 'lost' };
 
 /**
- * Every form in which a request may wait: a reader's request to become the writer goes before everyone, unless an
- * earlier one of the same hold does already. A withdrawal takes back each of them.
+ * Every form in which a request may wait: a reader's request to become the writer goes before everyone, unless an earlier one
+ * of the same hold does already. A withdrawal takes back every form.
  */
 export function formsOf(request: Waiting): readonly Waiting[] {
   const { upgrades = '', ...plain } = request;
   return [plain, { ...plain, upgrades }];
 }
 
-/** The hold that it wants more of has gone. */
+/** Whether the request wants more of a hold that is gone. */
 export function isOrphan(waiter: Waiting, holds: readonly Hold[], at: Moment): boolean {
   const wish = waiter.upgrades ?? waiter.grows;
   return wish !== undefined && !holds.some((hold) => hold.id === wish && !isStale(hold, at));

@@ -13,10 +13,10 @@ import type { Slots } from './slots.ts';
  */
 export const LARGEST_RECORD_BYTES = 512 * 1024;
 
-/** Not now, because of what others have put there. */
+/** A refusal for now: other holders have put too much into the record. */
 export type TooLarge = {
   readonly kind: 'too-large';
-  /** What the record would have. */
+  /** The size that the record would have. */
   readonly bytes: number;
   readonly most: number;
 };
@@ -60,7 +60,7 @@ function digits(value: number): number {
   return value < 10 ? 1 : value < 100 ? 2 : String(value).length;
 }
 
-/** By hold: they stay the same from one grant to the next. */
+/** The sizes of texts by hold: they stay the same from one grant to the next. */
 const texts = new WeakMap<Sized, number>();
 
 function textBytes(one: Sized): number {
@@ -106,7 +106,7 @@ function jsonBytes(value: Json | undefined): number {
 
 const encoder = new TextEncoder();
 
-/** In UTF-8. Most of it is ASCII, and short. */
+/** The size in UTF-8. Most texts are ASCII, and short. */
 function bytesOf(text: string): number {
   return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 }

@@ -110,8 +110,8 @@ export function documentProblem(value: unknown, what: string, largest: number): 
 }
 
 /**
- * What JSON would silently leave out or turn into something else. Every value costs at least one byte, so one that is
- * much too large is given up on early: a small value that contains itself many times over would never end.
+ * Finds what JSON would silently leave out or turn into something else. Every value costs at least one byte, so the walk gives
+ * up early on what is much too large: a small value that contains itself many times over would never end.
  */
 function jsonProblem(value: unknown, where: string, depth: number, bytes: { left: number }): string | undefined {
   bytes.left -= 1;
@@ -137,7 +137,7 @@ function firstProblem<T>(items: Iterable<T>, problem: (item: T) => string | unde
   return undefined;
 }
 
-/** Also if it comes from another realm, whose `Object` is not ours. */
+/** Whether it is a plain object, also one from another realm, whose `Object` is not ours. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

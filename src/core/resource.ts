@@ -78,7 +78,7 @@ export type HoldCommand<H extends Hold> =
 
 export interface Configure extends Settings {
   readonly kind: 'configure';
-  /** Who; for the witness. */
+  /** Who configures it; for the witness. */
   readonly holder?: string;
 }
 

@@ -148,7 +148,7 @@ export function availableSlots(semaphore: Semaphore): number {
   return freeIn(semaphore.record);
 }
 
-/** Whether a newcomer would get them at once. Free slots belong to the waiters, if there are any. */
+/** Whether a newcomer would get this many slots at once. Free slots belong to the waiters, if there are any. */
 export function canAcquire(semaphore: Semaphore, weight: number): boolean {
   const { record, waiting } = semaphore;
   return waiting.length === 0 && isCount(weight) && weight <= freeIn(record);
@@ -171,7 +171,7 @@ function acquire(semaphore: Semaphore, command: Acquire<SemaphoreRequest>, at: M
     return state === made ? step(semaphore, outcome) : settle(step(state, outcome), rules, at);
   }
   const granted = acquireFrom(made, command, at);
-  // A request that is refused makes nothing.
+  // A refused request does not make the semaphore.
   if (granted.state === made) return { ...granted, state: semaphore };
   return made === semaphore ? granted : { ...granted, events: [...making(semaphore, made, at), ...granted.events] };
 }
@@ -331,7 +331,7 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
 
   withoutTurn(semaphore, request, at) {
     const { record } = semaphore;
-    // A holder named by the id of its only request holds nothing by another request.
+    // A holder that is named by the id of its request has only this request, so it holds nothing yet.
     const own = request.holder === request.id ? undefined : ownHold(record.holds, request.holder, at);
     const refusal = mismatch(request, record) ?? impossible(request, own, record.capacity);
     if (refusal !== undefined) return { state: semaphore, outcome: refusal, events: [denied(request, 0, at)] };

@@ -34,8 +34,9 @@ export const DETACHED_TTL_MS = 60_000;
 export const TICKET_MS = 60_000;
 
 /**
- * Whether a detached grant was handed out. Handing it out sets its time limit, if it has one. Otherwise only the time of its
- * lease shows it: until then the lease has the time of the ticket, which says nothing if both times are the same.
+ * Whether a detached grant was handed out. Handing it out sets its time limit, if it has one. Without a limit only the time of
+ * its lease shows it: until it is handed out, the lease has the time of the ticket, which shows nothing if both times are the
+ * same.
  */
 export function wasCollected({ limit, maxHoldMs, ttlMs = DETACHED_TTL_MS }: Hold, leaseMs: number): boolean {
   return limit !== undefined || (maxHoldMs === undefined && isAbout(leaseMs, ttlMs));

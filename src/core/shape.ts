@@ -81,7 +81,7 @@ export function objectIn(text: string): Readonly<Record<string, unknown>> | unde
   }
 }
 
-/** `whole`: what it is called if nothing is around it. */
+/** `whole`: the noun for a value at the top, where the path is empty. */
 export function unaccepted(value: unknown, path: Path, accepted: string, whole?: string): Problem {
   return { path, message: `${nounOf(path, whole)} is ${shown(value)}; expected ${accepted}` };
 }

@@ -22,7 +22,7 @@ export function countSlots(slots: Slots): number {
   return count;
 }
 
-/** Every number of them. */
+/** All numbers of these slots. */
 export function slotNumbers(slots: Slots): readonly number[] {
   if (slots.every((run) => typeof run === 'number')) return slots;
   const numbers: number[] = [];
@@ -82,7 +82,7 @@ export function slotsFor(
   return [...own.slots, ...lowestFree(taken, weight - own.weight)];
 }
 
-/** The first `count` of them, and the others. */
+/** The first `count` slots, and the others. */
 export function splitSlots(slots: Slots, count: number): readonly [Slots, Slots] {
   const first: (number | readonly [number, number])[] = [];
   const rest: (number | readonly [number, number])[] = [];

@@ -12,7 +12,7 @@ export interface WitnessWarnings {
 
 export interface Trouble {
   readonly kind: 'unreadable' | 'damaged' | 'filling';
-  /** The same as long as it lasts. */
+  /** Stays the same as long as the trouble lasts. */
   readonly key: string;
   readonly subject: string;
   readonly says: string;

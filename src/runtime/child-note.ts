@@ -8,7 +8,7 @@ export interface ChildNote {
   readonly hold: string;
   readonly token: Token;
   readonly holder: string;
-  /** The hold that the child works under: with a re-entry, the outer hold. */
+  /** The lease of the hold that the child works under: with a re-entry, of the outer hold. */
   readonly lease: string;
   readonly child: Offspring;
   /** The process that started the child and waits for it. */

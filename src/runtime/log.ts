@@ -52,7 +52,7 @@ export function lineLog(level: LogLevel | undefined, clock: Clock, write = toStd
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** At once, so that the lines of a process that is killed are there. A reader that is gone must not end the process. */
+/** Writes at once, so that a process that is killed leaves its lines. A reader that is gone must not end the process. */
 function toStderr(line: string): void {
   try {
     writeSync(2, line);
@@ -93,7 +93,7 @@ const MESSAGES: Readonly<Record<Occurrence, readonly [level: keyof Log, message:
 /** A person may want to know if one of these steps fails. A refused acquire is not a failure but an answer. */
 const MATTERS = ['hold', 'task', 'phase'];
 
-/** Enters each step when it ends, with the time that it took. */
+/** Logs each step when it ends, with the time that it took. */
 export function logTracer(log: Log, clock: Clock): Tracer {
   const begin: Tracer['begin'] = (step, fields) => {
     const since = clock.monotonic();

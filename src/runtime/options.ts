@@ -4,7 +4,7 @@ import { Failure, shown } from '../failure.ts';
 import { STRATEGIES, type Strategy } from '../core/strategy.ts';
 
 const WAIT = ['waitMs', 'signal', 'onWaiting'];
-/** Of a request for several resources at once: the rest is said of each of them, or cannot be had for several. */
+/** The options of a request for several resources at once: the others belong to each resource, or do not exist for several. */
 const TOGETHER = ['holder', 'priority', 'reason', 'metadata', 'sensitive', 'within', ...WAIT];
 const SINGLE = [...TOGETHER, 'maxHoldMs', 'strategy'];
 const KNOWN = {
@@ -14,7 +14,7 @@ const KNOWN = {
   detached: [...SINGLE, 'mode', 'weight', 'ttlMs', 'ticketMs', 'pid'],
 } as const;
 
-/** What is wrong with the options of such a request; undefined if nothing is. */
+/** What is wrong with the options of a request of this kind; undefined if nothing is. */
 export function optionsProblem(options: unknown, kind: keyof typeof KNOWN): string | undefined {
   const shape = shapeProblem(options, KNOWN[kind]);
   if (shape !== undefined) return shape;
@@ -69,7 +69,7 @@ export const milliseconds: Accepted = {
   words: 'a number of milliseconds above zero',
   fits: (value) => Number.isFinite(value) && (value as number) > 0,
 };
-/** A process that has nothing to do renews in time; one that runs a long step does not. */
+/** With so short a session, a process that has nothing to do renews in time; one that runs a long step does not. */
 const SHORTEST_SESSION_MS = 100;
 export const sessionTime: Accepted = {
   words: `a number of milliseconds from ${SHORTEST_SESSION_MS} on`,

@@ -44,7 +44,7 @@ export interface RuntimeOptions {
 
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
-/** How many processes of one machine look for missed answers per interval; alone, each of them would. */
+/** About how many processes of one machine look for missed answers per interval; across machines, every process does. */
 const BACKSTOPS = 4;
 /** The average time between two turns. */
 const BETWEEN_SETTLES_MS = 20;

@@ -168,7 +168,7 @@ export class Signalbox implements AsyncDisposable {
     return new Lock(this.#runtime, named(name, 'lock'));
   }
 
-  /** A semaphore by its name, such as `{ capacity: 3 }`. The capacity may be left out if another process has set it. */
+  /** A semaphore by its name. The capacity, `{ capacity: 3 }`, may be left out if another process has set it. */
   semaphore<Meta = Json>(name: string, options: { readonly capacity?: number } = {}): Semaphore<Meta> {
     const isNumber = typeof (options as unknown) === 'number';
     const problem = isNumber

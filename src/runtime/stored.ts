@@ -37,7 +37,7 @@ export function readEach<T>(
   });
 }
 
-/** Throws errors that do not mean a malformed key. */
+/** The malformed key that the error is about; throws the error if it is about anything else. */
 export function malformedBy(key: string, error: unknown): Malformed {
   if (!Failure.is(error, 'corrupt') && !Failure.is(error, 'inconsistent')) throw error;
   return { key, why: error.message };

@@ -28,7 +28,7 @@ export interface TokenEntry {
   readonly hash: string;
   /** When it was made, by the clock of the process that made it. */
   readonly createdAt: number;
-  /** From then on it is refused; absent: never. */
+  /** When it stops being accepted; absent: never. */
   readonly expiresAt?: number;
 }
 
@@ -62,12 +62,12 @@ export function mayActFor({ holders }: Pick<TokenEntry, 'holders'>, holder: stri
   return holders === undefined || holders.some((pattern) => fitsPattern(pattern, holder));
 }
 
-/** The name under which a token acts that was given no holder. */
+/** The holder that a token acts for when the caller names none. */
 export function tokenHolder(name: string): string {
   return `token:${[...name].slice(0, LONGEST_TOKEN_NAME).join('')}`;
 }
 
-/** With `token:` before it, no longer than a holder may be. */
+/** A longer name, with `token:` before it, would exceed the longest holder. */
 export const LONGEST_TOKEN_NAME = LONGEST_NAME - 'token:'.length;
 
 /** What is wrong with the terms of a new token, and what is accepted; undefined if nothing is. */

@@ -10,7 +10,7 @@ import { waitersOf } from './reduce.ts';
 export interface Link {
   readonly pool: Pool;
   readonly demand: Demand;
-  /** The holder that waits: the one that asks, or one around it. */
+  /** The holder that waits: the one that asks, or an outer one around it. */
   readonly waiter: string;
   readonly blockedBy: string;
 }
@@ -18,7 +18,7 @@ export interface Link {
 interface Wait {
   readonly pool: Pool;
   readonly demand: Demand;
-  /** In the line. */
+  /** The waiter's place in the line. */
   readonly place: number;
 }
 
@@ -30,7 +30,7 @@ export function shortestCycle(pools: readonly Pool[]): readonly Link[] | undefin
   const holders = new Set(pools.flatMap(({ held, stale }) => [...held.keys(), ...stale.keys()]));
   let shortest: readonly Link[] | undefined;
   for (const [start, own] of waits) {
-    // A waiter that holds nothing and waits in one line only is waited for in that line only, and a line is not a cycle.
+    // A waiter that holds nothing and waits in one line blocks others in that line only, and a line is not a cycle.
     if (own.length === 1 && !holders.has(start)) continue;
     shortest = cycleThrough(start, waits, shortest?.length ?? Infinity) ?? shortest;
     if (shortest !== undefined && shortest.length <= 2) break;
@@ -61,8 +61,8 @@ function cycleThrough(start: string, waits: Waits, limit: number): readonly Link
 }
 
 /**
- * What of each pool was reached already. Without it a long line would be walked once for each of its waiters. The holder
- * where the walk started leaves no mark: it is not among its own blockers, but the others must find it.
+ * Marks how much of each pool the search has reached. Without the marks it would walk a long line once for each of its waiters.
+ * The holder where the search starts leaves no mark: it does not block itself, but the others must find it.
  */
 interface Seen {
   readonly line: Map<Pool, number>;

@@ -9,7 +9,7 @@ export interface Demand {
   readonly holder: string;
   /** In order of arrival. */
   readonly place: number;
-  /** The total wanted, with what the holder has already. */
+  /** The total wanted, including what the holder has already. */
   readonly want: number;
   /** Goes before everyone. */
   readonly first: boolean;
@@ -43,7 +43,7 @@ export function inOrderOfService(demands: readonly Demand[], lastPassed: Passed 
   }
 }
 
-/** Marks what else of the same holder is answered by serving a demand. */
+/** Marks the other demands of the same holder that serving this demand answers too. */
 function joiner(demands: readonly Demand[], answered: Set<Demand>): (served: Demand) => void {
   const byHolder = new Map<string, Demand[]>();
   for (const demand of demands) {

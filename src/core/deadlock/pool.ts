@@ -47,7 +47,7 @@ export function poolOf({ name, state }: Resource, refused: ReadonlySet<Request>,
   }
   const waiting = demands.filter(({ request, holder, want }) => {
     if (refused.has(request) || at.gone(request.lease) || isOrphan(request, record.holds, at)) return false;
-    // Otherwise re-entry would answer it.
+    // A request for no more than its holder has does not wait: re-entry answers it.
     return (held.get(holder) ?? 0) < want;
   });
   const line = inOrderOfService(waiting, record.passed);
@@ -70,7 +70,7 @@ export function grant(pool: Pool, demand: Demand): void {
   pool.used += amount;
 }
 
-/** Whether that left room for others. */
+/** Removes what the holder has; true if that left room for others. */
 export function release(pool: Pool, holder: string): boolean {
   const amount = (pool.held.get(holder) ?? 0) + (pool.stale.get(holder) ?? 0);
   pool.held.delete(holder);

@@ -5,8 +5,8 @@
  *     a holds x          b holds y, waits for x          c waits for y and z, d holds z, waits for y behind c
  *     └─ finishes ─────▶ └─ is served and finishes ────▶ └─ is served y, and then neither can go on: deadlock
  *
- * It yields after each pool, because there may be thousands. The result does not depend on the order: each line is served in its own order and every release only makes more
- * room, so that what can be served now could be served later too.
+ * `reduce` yields after each pool, because there may be thousands. The result does not depend on the order of the pools: each
+ * line is served in its own order and every release only makes more room, so what can be served now could be served later too.
  */
 import type { Steps } from '../steps.ts';
 import type { Demand } from './line.ts';

@@ -31,7 +31,7 @@ export interface AcquireSettings {
 
 export interface AcquireRequest {
   readonly issues: readonly number[];
-  /** A name that no other acquisition has. Each try adds its number: two of them may both land, one after the other. */
+  /** A name that no other acquisition has. Each try adds its number, because two tries may both land, one after the other. */
   readonly hold: string;
   readonly workerId: string;
   readonly nodeId: string;
@@ -92,9 +92,9 @@ export type Acquired = {
 
 /** The queue, if it is used: asked before a free lock is taken. */
 export interface Line {
-  /** Undefined: go ahead. */
+  /** Undefined if the worker may go ahead. */
   mayGo(issue: number, isFree: boolean): Procedure<Refusal | undefined>;
-  /** After the end of the acquisition, however it ended. */
+  /** Called when the acquisition has ended, however it ended. */
   leave(acquired: boolean): Procedure<void>;
 }
 
@@ -211,8 +211,7 @@ function* read(
     const record = recordIn(commit.value.message, issue);
     if (record === undefined) return { refusal: { kind: 'foreign-ref', issue, sha: tip } };
     all.push({ issue, tip, record });
-    // The server's clock on both sides. The date of the read of the ref, which was before that of the commit: an older
-    // one makes a lock younger.
+    // Both dates are the server's. The refs were read before the commits: an earlier date makes a lock look younger.
     stale.push(date !== undefined && isStale(record, commit.value.dateMs, date.ms));
   }
   return { all, issues: seen, stale, iso: date?.iso ?? '' };
@@ -275,7 +274,7 @@ function* take(
   const parents = [...new Set(found.flatMap(({ tip }) => (tip === null ? [] : [tip])))];
   const commit = yield* ask({ ask: 'make-commit', message: messageOf(records), parents });
   if (commit.kind !== 'ok') return { refusal: silenceOf(commit) };
-  // From before the commit was sent: its date, from which others count, is later.
+  // Counts from before the commit was sent: the others count from the commit's date, which is later.
   const deadline = later(commit.sent, timeoutMs - marginMs(timeoutMs));
   const { sha } = commit.value;
   const holds = found.map(({ issue, tip }) => ({

@@ -63,7 +63,7 @@ export function heartbeatEveryMs(pace: Pace, timeoutsMs: readonly number[]): num
   return Math.ceil(high);
 }
 
-/** Undefined: not at all. */
+/** The pause between two edits of a comment; undefined: no edits at all. */
 export function commentEveryMs(locks: number): number | undefined {
   if (locks > MOST_WITH_EDITS) return undefined;
   return Math.max(COMMENT_EVERY_MS, Math.ceil((locks * HOUR_MS) / EDITS_PER_HOUR));

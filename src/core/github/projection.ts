@@ -35,7 +35,7 @@ export function completionComment({ epoch, lock }: LockRecord, { heldMs, outcome
   return `🔓 Released by \`${inCode(lock.worker_id)}\` after ${lasted(heldMs)} (token ${epoch}): ${inText(outcome)}. Record: \`${ref}\`.`;
 }
 
-/** A backtick would end the block, and what follows would notify people and run as Markdown. */
+/** A backtick would end the block, and GitHub would read the rest as Markdown and notify the people that it mentions. */
 function fenced(value: unknown): string {
   return `\`\`\`json\n${JSON.stringify(value, undefined, 2).replaceAll('`', '\\u0060')}\n\`\`\``;
 }

@@ -28,7 +28,7 @@ export type Published =
   | { readonly kind: 'lost' }
   /** This GitHub has no GraphQL, and cannot move two refs at once. */
   | { readonly kind: 'unsupported' }
-  /** The token may not, or GitHub does not know the commit. */
+  /** The token may not move the branch, or GitHub does not know the commit. */
   | { readonly kind: 'refused'; readonly message: string }
   /** It may have moved: ask again, which is harmless. */
   | { readonly kind: 'unknown'; readonly message: string };
@@ -36,7 +36,7 @@ export type Published =
 const BRANCH = /^refs\/heads\/[^\s~^:?*[\\]{1,200}$/;
 const COMMIT = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 
-/** Undefined if it makes sense. */
+/** What is wrong with the move of a branch; undefined if nothing is. */
 export function branchProblem({ ref, from, to }: BranchMove): string | undefined {
   if (typeof ref !== 'string' || !BRANCH.test(ref)) return `the branch is ${shown(ref)}; expected refs/heads/NAME`;
   for (const [name, sha] of Object.entries({ from, to })) {
@@ -68,7 +68,7 @@ export function* publish(
 function publishedBy(renewed: Renewed): Published {
   switch (renewed.kind) {
     case 'renewed':
-      // Otherwise an earlier heartbeat was found to have landed, and the branch was left alone.
+      // Without `isAlong`, this heartbeat only found that an earlier one had landed, and left the branch alone.
       return renewed.isAlong === true
         ? { kind: 'published' }
         : { kind: 'unknown', message: 'only the lock was renewed' };

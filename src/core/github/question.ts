@@ -12,7 +12,7 @@
 /** A moment on the clocks of one machine. */
 export interface Instant {
   readonly monotonicMs: number;
-  /** Of a clock that goes on while the machine is suspended. */
+  /** Read from a clock that goes on while the machine is suspended. */
   readonly wallMs: number;
 }
 
@@ -94,7 +94,7 @@ interface Asked {
   readonly 'make-ref': { readonly question: { readonly ref: string; readonly sha: string }; readonly value: null };
   /** Moves forward only, to a descendant. */
   readonly 'move-ref': { readonly question: { readonly ref: string; readonly sha: string }; readonly value: null };
-  /** All of them, each from where it is said to be, or none. */
+  /** Moves all of these refs, each from its `from`, or none. */
   readonly 'move-refs': { readonly question: { readonly moves: readonly RefMove[] }; readonly value: null };
   /** Only ever a ticket: its name is used once. */
   readonly 'delete-ref': { readonly question: { readonly ref: string }; readonly value: null };
@@ -111,7 +111,7 @@ interface Asked {
   readonly comments: { readonly question: { readonly issue: number }; readonly value: readonly CommentSeen[] };
   readonly 'edit-comment': { readonly question: { readonly id: number; readonly body: string }; readonly value: null };
   readonly 'is-admin': { readonly question: object; readonly value: boolean };
-  /** Not to GitHub, but to the driver: go on after this time. `spread`: up to half of it more, by chance. */
+  /** Asks the driver, not GitHub, to go on after this time. `spread`: up to half of it more, by chance. */
   readonly pause: { readonly question: { readonly ms: number; readonly spread?: boolean }; readonly value: null };
 }
 

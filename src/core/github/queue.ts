@@ -1,6 +1,6 @@
 /**
  * The queue of an issue, for those who use it: one ref for each waiter, ordered by priority and then by the server's date of
- * its first commit. It is advisory. The lock's ref alone decides; a worker that does not look here goes past.
+ * its first commit. It is advisory. The lock's ref alone decides; a worker that does not look at the queue passes it.
  *
  *     refs/signalbox/queue/issue-N/HOLD ──▶ commit {worker_id, priority, holds, …}
  *
@@ -14,7 +14,7 @@ import { FORMAT } from './record.ts';
 export type PriorityWord = 'high' | 'medium' | 'low';
 
 export interface Ticket {
-  /** Of the acquisition; part of the ref's name. */
+  /** The name of the acquisition; part of the ref's name. */
   readonly hold: string;
   readonly workerId: string;
   readonly priority: number;
@@ -74,7 +74,7 @@ export function inQueue(ticket: Ticket): Line {
     const commit = yield* ask({ ask: 'make-commit', message: messageOf(ticket), parents: [] });
     if (commit.kind !== 'ok') return;
     const made = yield* ask({ ask: 'make-ref', ref: refOf(issue), sha: commit.value.sha });
-    // Without an answer it may be there all the same, and is removed at the end.
+    // Without an answer the ticket may exist all the same; `leave` removes it.
     if (made.kind === 'ok' || made.kind === 'unknown')
       own.set(issue, { sha: commit.value.sha, sinceMs: commit.value.dateMs });
   }
@@ -112,7 +112,7 @@ export function inQueue(ticket: Ticket): Line {
   return { mayGo, leave };
 }
 
-/** In order. A list may be old or cut short: then the order is wrong for a while, and the lock is not. */
+/** In order. A list may be old or cut short: then the order is wrong for a while, but never the lock. */
 function* tickets(prefix: string): Procedure<readonly Waiting[]> {
   const refs = yield* ask({ ask: 'refs', prefix });
   if (refs.kind !== 'ok') return [];
@@ -131,7 +131,7 @@ function* tickets(prefix: string): Procedure<readonly Waiting[]> {
   );
 }
 
-/** From each waiter to the holder that it waits for, if that holder waits as well. */
+/** Goes from each waiter to the holder that it waits for, if that holder waits as well. */
 function cycleThrough(start: Waiting, all: readonly Waiting[]): readonly Waiting[] | undefined {
   const path = [start];
   for (;;) {

@@ -42,9 +42,9 @@ export interface LockRecord {
   readonly seq: number;
   /** Identifies this acquisition: one worker may make several. */
   readonly hold: string;
-  /** Of this commit: the same commit pushed twice would let both win. */
+  /** Makes the commit unique: if two workers pushed the same commit, both would win. */
   readonly nonce: string;
-  /** Counted from the commit's date. A thief has to go by the holder's timeout, not by its own. */
+  /** Counted from the commit's date. A worker that steals the lock goes by the holder's timeout, not by its own. */
   readonly timeout_ms: number;
   /** The account that was assigned. Null if the token belongs to none. */
   readonly login: string | null;

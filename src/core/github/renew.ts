@@ -38,8 +38,8 @@ export type Renewed = {
   (
     | { readonly kind: 'renewed'; readonly held: Held; readonly isAlong?: boolean }
     /**
-     * The old deadline stays. `waitMs`: how long GitHub wants to be left alone. `elsewhere`: where the branch is that was to
-     * move along. `isDenied`: GitHub will not do it, however often it is asked.
+     * The old deadline stays. `waitMs`: how long GitHub wants to be left alone. `elsewhere`: the commit of the branch that was
+     * to move along. `isDenied`: GitHub will not do it, however often it is asked.
      */
     | {
         readonly kind: 'unsure';
@@ -69,7 +69,7 @@ export function* renew(holds: readonly Held[], settings: RenewSettings): Procedu
   ];
 }
 
-/** Finds out what became of renewals whose answers were lost. `renewed` means only: certain. */
+/** Finds out what became of renewals whose answers were lost. Here `renewed` only means that nothing is unsure. */
 function* certain(holds: readonly Held[]): Procedure<readonly Renewed[]> {
   const doubtful = holds.filter(({ unsure }) => unsure !== undefined);
   const answers = yield* askAll(doubtful.map(({ issue }) => ({ ask: 'ref' as const, ref: lockRef(issue) })));
@@ -85,7 +85,7 @@ function* certain(holds: readonly Held[]): Procedure<readonly Renewed[]> {
     if (sha === unsure.tip && !isPast(unsure.deadline, answer.at))
       return { kind: 'renewed', issue, held: advanced(held, unsure) };
     if (isPast(held.deadline, answer.at)) return { kind: 'lost', issue, why: 'expired' };
-    // Perhaps read from an old copy: what is unsure stays so.
+    // The read may come from an old copy, so `unsure` stays set.
     if (sha === tip) return { kind: 'renewed', issue, held };
     if (before.includes(sha)) return { kind: 'unsure', issue, held, message: 'the ref was read from an old copy' };
     return { kind: 'lost', issue, why: 'taken' };
@@ -146,7 +146,7 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
         const { unsure } = held;
         if (unsure?.tip === tip && unsure !== undefined && !isPast(unsure.deadline, swapped.at))
           return { kind: 'renewed', issue, held: advanced(held, unsure) };
-        // Together with one that was taken away; this one is where it was.
+        // If this ref is where it was, the swap failed because another ref has moved.
         const isUntouched = tip === held.tip || (tip !== null && tip !== undefined && held.before.includes(tip));
         if (isUntouched && along !== undefined) {
           const elsewhere = swapped.tips[holds.length] ?? null;

@@ -14,7 +14,7 @@ const SHORTEST_TIMEOUT_MS = 10_000;
 const LONGEST_MS = 7 * 24 * 3_600_000;
 const MOST_RETRIES = 1_000;
 
-/** Undefined if they make sense. */
+/** What is wrong with the settings; undefined if nothing is. */
 export function problemIn(settings: Settings): string | undefined {
   const { maxRetries, initialBackoffMs, maxBackoffMs, heartbeatIntervalMs, lockTimeoutMs } = settings;
   if (!Number.isSafeInteger(maxRetries) || maxRetries < 0 || maxRetries > MOST_RETRIES)

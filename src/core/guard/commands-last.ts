@@ -4,8 +4,8 @@ import { evaluate } from './evaluate.ts';
 import type { Inputs } from './inputs.ts';
 
 /**
- * `inputs`: all but those of commands. Commands matter if a verdict is still open, and if the `required` conditions pass
- * once every command answers as they wish.
+ * `inputs`: all but those of commands. Commands matter if a verdict is still open, and if the `required` conditions would pass
+ * with the answers they want from commands.
  */
 export function needsCommands(
   conditions: readonly Condition[],

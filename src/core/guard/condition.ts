@@ -27,7 +27,7 @@ export interface IssueSearch {
   readonly query: string;
 }
 
-/** Without `min` a filter that matches nothing is content: no issue is left to be done. */
+/** Without `min`, a filter that matches nothing passes: no issue is left to be done. */
 export type IssueFilter = (IssueFields | IssueSearch) & { readonly min?: number };
 
 /** A string is for the shell; a list is a program and its arguments, and meets no shell. */

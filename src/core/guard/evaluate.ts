@@ -28,7 +28,7 @@ export type Verdict =
 
 export interface Missing {
   readonly key: InputKey;
-  /** Why it could not be found out; absent if it was not gathered yet. */
+  /** Why the input could not be gathered; absent if it was not gathered yet. */
   readonly error?: string;
 }
 

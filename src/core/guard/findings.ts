@@ -122,7 +122,7 @@ const judges: { readonly [Kind in LeafKind]: Judge<Kind> } = {
 
 const SIGNALS = { least: 128, most: 128 + 64 };
 
-/** Shells say by these codes that a command did not run, or did not run to its end; so it has not said "no" either. */
+/** With these codes a shell says that a command did not run, or not to its end; so the command has not said "no" either. */
 function whyNoAnswer(exitCode: number): string | undefined {
   if (exitCode === 126) return 'it cannot be executed';
   if (exitCode === 127) return 'a program it names was not found';
@@ -132,7 +132,7 @@ function whyNoAnswer(exitCode: number): string | undefined {
 
 const LONGEST_WORDS = 200;
 
-/** The last that a command printed is mostly why it failed. */
+/** The last lines that a command printed mostly say why it failed. */
 function lastWords(output: string): string {
   const lines = output
     .split('\n')

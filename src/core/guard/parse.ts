@@ -81,7 +81,7 @@ function onlyEntryOf(value: unknown): readonly [key: string, argument: unknown] 
 
 const path = text('a path', 1, 4_096);
 
-/** No git could ever answer for these; the rest of a name is checked where it is looked up. */
+/** Refuses two names that never are a branch; git checks the rest of a name when it looks the branch up. */
 const branch: Shape = (value, at) =>
   value === 'HEAD' || value === '@' ? [unaccepted(value, at, 'the name of a branch, such as main')] : name(value, at);
 
@@ -102,7 +102,7 @@ const issueFields = record(
     status: oneOf(issueStatuses),
     milestone: name,
     min: positiveInteger,
-    // Used instead of all these; listed here so that the message for a wrong key of a filter names it.
+    // `query` stands instead of all these; it is listed here so that the message for a wrong key of a filter names it.
     query: search,
   },
 );

@@ -1,11 +1,11 @@
-/** Lists the regular expressions of a condition and the texts they search. They may take long, so the runtime tries them apart. */
+/** Lists the regular expressions of a condition and the texts they search: the runtime first runs each with a time limit. */
 import { type Condition, leavesOf } from './condition.ts';
 import { readFilePattern } from './file-pattern.ts';
 import type { InputKey } from './inputs.ts';
 import { inputOf } from './required-inputs.ts';
 
 export interface RegexSearch {
-  /** Of the text that is searched. */
+  /** The key of the text that is searched. */
   readonly key: InputKey<'fileText'>;
   readonly path: string;
   readonly pattern: string;

@@ -2,7 +2,7 @@
  * Waking: after which events a guard that did not pass should be checked again, and what must be polled because its changes
  * send no events.
  *
- * A name too few here makes a guard wait forever; a name too many costs one more evaluation, which may run commands.
+ * A missing name makes a guard wait forever; an extra name costs one more evaluation, which may run commands.
  */
 import { childrenOf, type Condition, isLeaf, leavesOf } from './condition.ts';
 import type { Input } from './inputs.ts';
@@ -28,9 +28,9 @@ export function matches(pattern: string, eventType: string): boolean {
 }
 
 export interface Waking {
-  /** It is woken by events about these alone; undefined if by any. */
+  /** Only events about these resources wake the guard; undefined: events about any. */
   readonly resources: ReadonlySet<string> | undefined;
-  /** Whether to check it again after the events of one revision, in their order. */
+  /** Whether to check the guard again after the events of one revision, in their order. */
   isWokenBy(events: readonly ToldEvent[]): boolean;
 }
 

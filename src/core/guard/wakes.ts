@@ -6,7 +6,7 @@ import { entryOf, type Leaf, type LeafArguments, type LeafKind } from './conditi
 /** One event, with what it is about: `lock/main`. */
 export interface ToldEvent extends Event {
   readonly resource: string;
-  /** The write that made it also made the resource: before, there was none. */
+  /** The write that sent the event also created the resource. */
   readonly isNew?: true;
 }
 
@@ -45,7 +45,7 @@ function any(patterns: readonly string[], holder?: string): Wake {
 const lockTaken = ['lock:acquired'];
 const lockFreed = ['lock:released', 'lock:reclaimed', 'lock:forced'];
 
-/** Freed, and not given to the next one by the same write. */
+/** The lock was freed, and not granted to the next request by the same write. */
 const lockLeftFree: Wake = {
   patterns: lockFreed,
   wakes(events, own) {
@@ -71,7 +71,7 @@ const slotsLeftFree: Wake = {
       if (event.isNew === true || type === 'semaphore:undrained') return true;
       if (type === 'semaphore:resized' && !(Number(capacity) <= Number(from))) return true;
       if (!isSlots(slots)) continue;
-      // Which slots, and not how many: the event of a hold that grows lists all its slots.
+      // Compares slot numbers and not counts: the event of a hold that grows lists all its slots.
       if (slotsFreed.includes(type)) for (const slot of slotNumbers(slots)) free.add(slot);
       if (type !== 'semaphore:acquired' || isOwn(own, holder)) continue;
       for (const slot of slotNumbers(slots)) free.delete(slot);
@@ -97,7 +97,7 @@ const wakesByLeaf: WakesByLeaf = {
     holds: slotsLeftFree,
     ceases: any(['semaphore:acquired', 'semaphore:resized', 'semaphore:drained']),
   },
-  // A pipeline that is blocked before a phase is in it, and out of the one before.
+  // A pipeline that is blocked before a phase counts as in that phase, and no longer in the one before.
   pipelineInPhase: {
     holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', 'pipeline:resumed']),
     // Before it has started, whether it is in a phase is unknown.

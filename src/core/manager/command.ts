@@ -141,7 +141,7 @@ function togetherProblem(command: AcquireTogether): string | undefined {
   return requestProblem(command, ['holder']);
 }
 
-/** A number that cannot be a weight is for the semaphore to refuse, which says `impossible`. */
+/** Leaves a number that cannot be a weight to the semaphore, which refuses it as `impossible`. */
 function withoutWeight(asked: Asked): Asked {
   return typeof asked.weight === 'number' ? { ...asked, weight: undefined } : asked;
 }

@@ -26,7 +26,7 @@ import {
 } from './manager.ts';
 import { lookUp, withEntry, withoutEntries } from './table.ts';
 
-/** One of the same id is replaced. */
+/** Replaces a guard of the same id. */
 export function registerGuard(manager: Manager, guard: Guard): Handled {
   const problem = guardProblem(guard);
   if (problem !== undefined) return invalid(manager, problem);

@@ -18,7 +18,7 @@ import type { ResourceName } from './manager.ts';
 import { lookUp } from './table.ts';
 import { type Command, isUnmade, nextName, OWN_NAME, stateOf, type Terms, type Turn } from './turn.ts';
 
-/** Or why it cannot be meant, as things stand. */
+/** The complete command, or why it makes no sense as things stand. */
 export type InFull<C> = { readonly command: C; readonly terms: Terms } | { readonly problem: string };
 
 export function inFull(turn: Turn, asked: ResourceCommand): InFull<Command> {
@@ -80,7 +80,7 @@ function acquireOf(resource: ResourceName, manner: Manner, request: Request): Ac
   return { ...common, weight, ...(capacity !== undefined && { capacity }) };
 }
 
-/** Only what belongs to a request: what else the caller passed along does not get into the state. */
+/** Copies only the fields of a request: whatever else the caller passed along does not get into the state. */
 function requestOf(asked: Asking, id: string, lease: string, isDetached: boolean): Request & { readonly steal?: true } {
   const { holder, priority = 0, ttlMs, maxHoldMs, reason, metadata, steal } = asked;
   return {
@@ -164,7 +164,7 @@ function leaseProblem(turn: Turn, { lease, ttlMs }: Asking): string | undefined 
   if (known === undefined) {
     return lease.startsWith(OWN_NAME) ? `lease is ${shown(lease)}, and there is none of that name` : undefined;
   }
-  // Holds on it would be lost from the start, and renewing it would bring lost holds back to life.
+  // Holds on an ended lease would be lost from the start, and renewing it would bring lost holds back to life.
   if (isGone(known, turn.at.now)) return `lease is ${shown(lease)}, which has ended; expected a new name`;
   if (known.fixed === true) return `lease is ${shown(lease)}, which only limits a hold`;
   if (ttlMs === undefined || ttlMs === known.ttlMs) return undefined;

@@ -19,17 +19,17 @@ export interface Manager {
   readonly v: 1;
   /** The latest time that it was given. If time went back, a stale holder could come to life again. */
   readonly now: number;
-  /** Numbers whatever it has to name, and the requests in the order in which they came. */
+  /** Numbers everything that the manager names, and the requests in the order in which they came. */
   readonly sequence: number;
   readonly locks: Table<Lock>;
   readonly semaphores: Table<Semaphore>;
   readonly guards: Table<Guard>;
   readonly leases: Table<Lease>;
-  /** When each waiting request came, so that of two for different resources the younger is known. */
+  /** When each waiting request came: shows which of two requests for different resources is the younger. */
   readonly arrivals: Table<number>;
 }
 
-/** Milliseconds, from wherever they are counted. */
+/** Milliseconds since any fixed time. */
 export interface ManagerClock {
   readonly now: number;
 }
@@ -100,7 +100,7 @@ export function getGuard(manager: Manager, id: string): Guard | undefined {
   return lookUp(manager.guards, id);
 }
 
-/** What there is, in order of its names. */
+/** The names of all locks, semaphores and guards, sorted. */
 export function names(manager: Manager): {
   locks: readonly string[];
   semaphores: readonly string[];
@@ -117,7 +117,7 @@ export function names(manager: Manager): {
 /** For the questions of the machines: `staleHolds(getLock(manager, 'main'), momentOf(manager, clock))`. */
 export function momentOf(manager: Manager, clock: ManagerClock): Moment {
   const now = Math.max(manager.now, clock.now);
-  // A token is larger than the last one of its resource, which is never forgotten here.
+  // No revision is needed: a token is larger than the last one of its resource, which the manager never forgets.
   return { now, revision: 0, gone: (lease) => isGone(lookUp(manager.leases, lease), now) };
 }
 

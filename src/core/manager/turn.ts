@@ -44,7 +44,7 @@ export function begin(manager: Manager, clock: ManagerClock): Turn {
   const { now } = momentOf(manager, clock);
   const turn: Turn = {
     manager: { ...manager, now },
-    // Of the manager as it is by then: the turn itself gives and renews leases.
+    // Asks the manager as it is by then: the turn itself gives and renews leases.
     at: { now, revision: 0, gone: (lease) => isGone(lookUp(turn.manager.leases, lease), now) },
     events: [],
     answers: [],
@@ -67,7 +67,7 @@ export function isUnmade(state: State): boolean {
   return state === unusedSemaphore;
 }
 
-/** How long the leases live that a command brings along, where not as long as is usual. */
+/** How long the leases of a command live, where that is not the usual time. */
 export type Terms = Table<{ readonly ttlMs: number; readonly fixed?: true }>;
 
 export function run(turn: Turn, resource: ResourceName, command: Command, terms: Terms = {}): Outcome {
@@ -121,7 +121,7 @@ export function nextName(turn: Turn): string {
 
 /**
  * Gives a new hold the leases that its terms ask for. The time that it may last at most begins with its grant, also when that
- * comes out of the queue; the time without a renewal may be another one than that of the request, which knew no limits.
+ * comes out of the queue; the time without a renewal may differ from that of the request, which knew no limits.
  */
 function bind(turn: Turn, resource: ResourceName, hold: Hold): void {
   const { id, holder, token, maxHoldMs, ttlMs, lease } = hold;
@@ -147,7 +147,7 @@ function noteArrivals(turn: Turn, before: State, after: State): void {
   turn.manager = { ...manager, arrivals, sequence };
 }
 
-/** A lease begins with what first hangs on it, and leaves with the last. */
+/** Adds a lease with the first thing that hangs on it, and removes it with the last. */
 function noteLeases(turn: Turn, before: State, after: State, terms: Terms): void {
   const { manager, at } = turn;
   const [had, has] = [leasesIn(before), leasesIn(after)];

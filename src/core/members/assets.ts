@@ -13,9 +13,9 @@ export type AssetChange =
 export type RecordedAsset = Omit<Asset, 'since'> & { readonly since?: number };
 
 export type AssetDecision =
-  /** `adds`: what of it is new, and has to be compared with the assets of other members. */
+  /** `adds`: the new assets, which have to be compared with those of other members. */
   | { readonly kind: 'write'; readonly assets: readonly RecordedAsset[]; readonly adds: readonly RecordedAsset[] }
-  /** It is so already. */
+  /** The assets are as asked for already. */
   | { readonly kind: 'unchanged' }
   | AssetTaken;
 
@@ -48,7 +48,7 @@ export function ownersOf(asset: string, members: readonly Member[]): readonly st
     .map(({ id }) => id);
 }
 
-/** What a member's assets become. `others`: all other members. */
+/** Decides what a member's assets become. `others`: all other members. */
 export function decideAssets(own: readonly Asset[], change: AssetChange, others: readonly Member[]): AssetDecision {
   const named = new Set(change.assets);
   if (change.kind === 'remove') {
@@ -87,7 +87,7 @@ export interface MoveIncarnations {
   readonly to?: number | undefined;
 }
 
-/** Moves assets from one member to another. If they are where they are to go, nothing changes, so a repeat is harmless. */
+/** Moves assets from one member to another. If they are there already, nothing changes, so a repeat is harmless. */
 export function decideMove(
   assets: readonly string[],
   from: string,

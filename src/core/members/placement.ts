@@ -17,8 +17,8 @@ export function ownerOf(key: string, members: readonly ViewMember[]): string | n
 }
 
 /**
- * With the logarithm, a member of weight w wins in w of all cases out of the sum of weights, and changing one weight moves keys
- * only to or from that member.
+ * With the logarithm, a member of weight w wins w out of (sum of all weights) keys, and changing one weight moves keys only to
+ * or from that member.
  */
 function scoreOf(key: string, { id, weight = 1 }: ViewMember): number {
   return -weight / Math.log(chanceOf(`${key}\0${id}`));

@@ -52,7 +52,7 @@ export interface View<M extends ViewMember = ViewMember> {
   readonly members: readonly M[];
 }
 
-/** From one view to the next. */
+/** The change from one view to the next. */
 export interface ViewChange<M extends ViewMember = ViewMember> {
   /** The view after it. */
   readonly view: View<M>;

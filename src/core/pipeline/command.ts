@@ -64,7 +64,7 @@ export type PipelineOutcome =
   | { readonly kind: 'over' }
   /** Another driver has taken over. */
   | { readonly kind: 'replaced' }
-  /** The command is not about where the pipeline is. */
+  /** The command does not fit the step that the pipeline is at. */
   | { readonly kind: 'misplaced' }
   | VoidAnswer;
 
@@ -72,11 +72,11 @@ export type PipelineOutcome =
 export type Effect =
   | { readonly kind: 'evaluate'; readonly when: 'before' | 'after'; readonly phase: Phase; readonly againMs?: number }
   | { readonly kind: 'acquire'; readonly phase: Phase; readonly holds: readonly PhaseHold[] }
-  /** With the holds of the phase: say `begun`, then run it. */
+  /** The driver has the holds of the phase: it sends `begun`, then runs the command. */
   | { readonly kind: 'begin'; readonly phase: Phase; readonly attempt: number }
   | { readonly kind: 'run'; readonly phase: Phase; readonly attempt: number }
   | { readonly kind: 'pause'; readonly ms: number }
-  /** Nothing can be done by a driver: it waits for a person. */
+  /** The driver can do nothing: the pipeline waits for a person. */
   | { readonly kind: 'ask'; readonly why: string }
   /** It is over. */
   | { readonly kind: 'leave' };

@@ -6,13 +6,13 @@ import { shown } from '../shown.ts';
 import { MOST_ITEMS, present, type Read, type Reading } from './reading.ts';
 import { onFailure, wakeOn } from './settings.ts';
 
-/** What the phase says for guards that say nothing else. */
+/** The settings of the phase, for guards without their own. */
 export interface GuardDefaults {
   readonly onFailure?: OnFailure;
   readonly wakeOn?: readonly string[];
 }
 
-/** With where it was written. */
+/** A guard, and where it was written. */
 export interface PlacedGuard {
   readonly guard: Guard;
   readonly at: Path;
@@ -21,7 +21,7 @@ export interface PlacedGuard {
 const GUARD = 'a condition such as {lockFree: main}, a guard {id, condition, onFailure, wakeOn}, or a list of them';
 const BESIDES = ['id', 'onFailure', 'wakeOn'];
 
-/** `prefix`: begins the names of guards without one: `PHASE.pre`, then `PHASE.pre.2` and so on by their place. */
+/** `prefix` begins the ids of guards that have none: `PHASE.pre`, then `PHASE.pre.2` and so on by their place. */
 export function guards(prefix: string, defaults: GuardDefaults): Read<readonly PlacedGuard[]> {
   return (reading, value, path) => {
     const one = (item: unknown, at: Path, place: number): PlacedGuard | undefined => {

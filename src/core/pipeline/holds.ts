@@ -21,7 +21,7 @@ export const holds: Read<readonly PhaseHold[]> = (reading, value, path) => {
   return [...locks, ...semaphores].map(({ want }) => want);
 };
 
-/** With where it was written. */
+/** What is wanted, and where it was written. */
 interface Placed<Want> {
   readonly want: Want;
   readonly at: Path;
@@ -86,7 +86,7 @@ function count(isOptional: boolean): Read<number> {
   };
 }
 
-/** More than there is will never be had. */
+/** Refuses more slots than the capacity: no phase could ever get them. */
 function sensible(reading: Reading, slots: Placed<WantedSlots> | undefined): Placed<WantedSlots> | undefined {
   if (slots === undefined) return undefined;
   const { semaphore, weight = 1, capacity = Number.POSITIVE_INFINITY } = slots.want;

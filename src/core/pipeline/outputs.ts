@@ -1,7 +1,7 @@
 /** What a phase passes on to later phases: `NAME=VALUE` lines that it wrote to `$SIGNALBOX_OUTPUT`. */
 import { shown } from '../shown.ts';
 
-/** Of all phases together: they are part of the pipeline's record. */
+/** The limit for all phases together: outputs are part of the pipeline's record. */
 export const LARGEST_OUTPUTS_BYTES = 65_536;
 
 export type ParsedOutputs =
@@ -21,7 +21,7 @@ export function parseOutputs(text: string): ParsedOutputs {
   return { ok: true, outputs: Object.fromEntries(outputs) };
 }
 
-/** Outputs are variables in the environment of the phases that follow. */
+/** What is wrong with a name; outputs become environment variables of the phases that follow. */
 export function outputNameProblem(name: string): string | undefined {
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return `${shown(name)} is no name of a variable`;
   if (name.startsWith('SIGNALBOX_')) return `${name} is signalbox's own: names must not begin with SIGNALBOX_`;

@@ -10,7 +10,7 @@ export type ParsedGuard =
 
 const GUARD = 'a condition such as {lockFree: main}, or a guard {id, condition, onFailure, wakeOn}';
 
-/** `id`: of one that has none. Never throws on anything that JSON or YAML can say. */
+/** `id`: for a guard that has none. Never throws on anything that JSON or YAML can say. */
 export function parseGuard(value: unknown, id: string): ParsedGuard {
   if (!isRecord(value)) return { ok: false, problems: [unaccepted(value, [], GUARD, 'the guard')] };
   const reading = new Reading('text');

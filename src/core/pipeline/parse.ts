@@ -13,10 +13,10 @@ export type ParsedRunbook =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export const MOST_PHASES = 200;
-/** So that what is made of it, `NAME-TIME` or `NAME.pre.2`, is a name too. */
+/** Leaves room for what is added to it: `NAME-TIME` and `NAME.pre.2` must be names too. */
 const LONGEST_OWN_NAME = 100;
 const LONGEST_LINE = 65_536;
-/** It is kept in the store, where nothing much larger can be. */
+/** The store keeps the runbook, and takes nothing much larger. */
 export const LARGEST_RUNBOOK = 262_144;
 
 /** Never throws on anything that JSON or YAML can say. */
@@ -40,7 +40,7 @@ function runbookOf(reading: Reading, value: unknown): Runbook | undefined {
   return name === undefined ? undefined : { name, env, phases: read.map(({ phase }) => phase) };
 }
 
-/** With where it was written. */
+/** A phase, and where it was written. */
 interface PlacedPhase {
   readonly phase: Phase;
   readonly guards: readonly PlacedGuard[];
@@ -103,7 +103,7 @@ const work: Read<PhaseWork> = (reading, value, path) => {
     if (value.trim() !== '' && value.length <= LONGEST_LINE && !value.includes('\0')) return { shell: value };
     return reading.unaccepted(value, path, accepted);
   }
-  // YAML does not read them as text, and people do write `true` as a command.
+  // YAML does not read `true` or a number as text, and people do write `true` as a command.
   const isWord = typeof value === 'boolean' || typeof value === 'number';
   return reading.unaccepted(value, path, isWord ? `${accepted}; quote it: run: "${value}"` : accepted);
 };
@@ -118,7 +118,7 @@ function refuseSameNames(reading: Reading, read: readonly PlacedPhase[]): void {
   }
 }
 
-/** Messages about a guard name it by its id. */
+/** Refuses two guards of one id: messages name a guard by its id. */
 function refuseSameGuards(reading: Reading, read: readonly PlacedPhase[]): void {
   const seen = new Set<string>();
   for (const { guard, at } of read.flatMap((phase) => phase.guards)) {
@@ -129,7 +129,7 @@ function refuseSameGuards(reading: Reading, read: readonly PlacedPhase[]): void 
   }
 }
 
-/** The second would be refused at run time, in the middle of the pipeline. */
+/** Refuses two capacities of one semaphore: the second would fail at run time, in the middle of the pipeline. */
 function refuseOtherCapacities(reading: Reading, read: readonly PlacedPhase[]): void {
   const known = new Map<string, number>();
   for (const { phase, at } of read) {

@@ -63,7 +63,7 @@ export function pipelineTransition(
   const small = fitted(state);
   const events = fittedEvents(step.events);
   if (small === state) return events === step.events ? step : { ...step, events };
-  // What was dropped now was dropped before: a guard that is looked at again and again would be written every time.
+  // The record before lost the same things: a guard that is looked at again and again would be written every time.
   if (record !== undefined && isSameButFor(small, record)) return { ...step, state: record, events: NONE };
   return { ...step, state: small, events };
 }
@@ -229,7 +229,7 @@ function judged(
   if (when === 'after') {
     return after(phaseDone(withRecord(turn, freed(warned))), [...verdict.events, ...resumption(turn)]);
   }
-  // Nothing is written for it: what follows at once is, and says so too.
+  // That the guards passed is not written by itself: the next command follows at once, and its write shows it.
   const { attempt } = record.step;
   const effect: Effect =
     isHeld || phase.holds.length === 0
@@ -252,7 +252,7 @@ function begun(turn: Turn, tokens: Readonly<Record<string, Token>>): PipelineTra
   const { record, at, runbook } = turn;
   const { name } = phaseAt(runbook, record.step);
   const { attempt } = record.step;
-  // When an earlier run of it ended says nothing of this one.
+  // Drops when an earlier run ended, which says nothing of this one.
   const { endedAt: _, ...before } = record.phases[record.step.phase] as PhaseRecord;
   const phase: PhaseRecord = {
     ...before,
@@ -269,7 +269,7 @@ function begun(turn: Turn, tokens: Readonly<Record<string, Token>>): PipelineTra
 
 function ended(turn: Turn, result: PhaseResult): PipelineTransition {
   const { record, at } = turn;
-  // Whatever became of the command: nobody wants the rest.
+  // Whatever became of the command, nobody wants the rest of a cancelled pipeline.
   if (record.cancel !== undefined || result.kind === 'cancelled') {
     return finished(turn, 'cancelled', record.cancel?.reason ?? 'cancelled');
   }
@@ -302,7 +302,7 @@ function commandFailed(turn: Turn, reason: string): PipelineTransition {
   const kind = actionKind(action);
   switch (kind) {
     case 'warn':
-      // It may have waited for holds that it was refused in the end.
+      // `freed`, because the phase may have been blocked on holds that were refused in the end.
       return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
     case 'block': {
       const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
@@ -325,7 +325,7 @@ function again(turn: Turn, record: PipelineRecord, why: string, againMs: number)
   return blockedOn(turn, withPhase(next, { state: 'waiting' }), { on: 'backoff', why, againMs });
 }
 
-/** Its last guards, if it has any, are still to pass. */
+/** The last guards of the phase, if it has any, are still to pass. */
 function commandDone(turn: Turn): PipelineTransition {
   const { runbook, record } = turn;
   if (phaseAt(runbook, record.step).post.length === 0) return phaseDone(turn);

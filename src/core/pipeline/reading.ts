@@ -23,7 +23,7 @@ export class Reading {
     this.problems.push(unaccepted(value, path, accepted, 'the runbook'));
   }
 
-  /** The fields of an object, once it is one and has all that it must and nothing else. */
+  /** The fields of an object; undefined if it is none. Reports each required field that is missing, and each unknown one. */
   fields(value: unknown, path: Path, required: readonly string[], optional: readonly string[]): Fields | undefined {
     const accepted = [...required, ...optional];
     if (!isRecord(value)) return this.unaccepted(value, path, `an object with ${accepted.join(', ')}`);

@@ -28,7 +28,7 @@ export interface PipelineRecord {
   readonly blocked?: Blocked;
   /** The driver whose commands count. A driver with a smaller token has been replaced. */
   readonly driver?: Driver;
-  /** Of all drivers so far. */
+  /** The last token of all drivers so far. */
   readonly lastToken: Token;
   /** The number of the last question to a person; 0 if there was none. */
   readonly lastQuestion: number;
@@ -55,7 +55,7 @@ export interface PipelineRecord {
 export interface PipelineStep {
   readonly when: 'before' | 'during' | 'after';
   readonly phase: number;
-  /** Of the command: 1 for the first. */
+  /** The number of the attempt at the command, from 1. */
   readonly attempt: number;
 }
 
@@ -80,9 +80,9 @@ export interface PhaseRecord {
   readonly ended?: string;
   /** What went wrong and was let pass. */
   readonly warnings?: readonly string[];
-  /** How many older ones were dropped to keep the record small. */
+  /** How many older warnings were dropped to keep the record small. */
   readonly warningsDropped?: number;
-  /** Of what it held when its command last began. */
+  /** The tokens of what it held when its command last began. */
   readonly tokens?: Readonly<Record<string, Token>>;
 }
 
@@ -108,7 +108,7 @@ export type Blocked = { readonly since: number } & (
 
 export interface BlockingGuard {
   readonly id: string;
-  /** Every one of them. */
+  /** All of its reasons, up to a limit: see `short` in `judge.ts`. */
   readonly reasons: readonly string[];
   readonly outlook: Outlook | 'unknown';
 }
@@ -153,7 +153,7 @@ export type ReadRecord =
   | { readonly ok: true; readonly record: PipelineRecord }
   | { readonly ok: false; readonly version: unknown };
 
-/** The record of today out of one that was stored. One of a newer version is refused rather than misread. */
+/** Converts a stored record to today's version. A record of a newer version is refused rather than misread. */
 export function readRecord(stored: StoredRecord): ReadRecord {
   const { version } = stored;
   if (version !== 1 && version !== RECORD_VERSION) return { ok: false, version };

@@ -4,7 +4,7 @@ import type { LockMode } from '../lock.ts';
 
 export interface Runbook {
   readonly name: string;
-  /** For all phases; those of a phase go before. */
+  /** For all phases; a phase's own variables win. */
   readonly env: Readonly<Record<string, string>>;
   /** At least one; no two of the same name. */
   readonly phases: readonly Phase[];
@@ -20,9 +20,9 @@ export interface Phase {
   readonly holds: readonly PhaseHold[];
   /** What becomes of a command that still fails after its retries; without it, the pipeline fails. */
   readonly onFailure?: OnFailure;
-  /** Of the command, each time that it runs. */
+  /** The limit for each run of the command. */
   readonly timeoutMs?: number;
-  /** How often a command that fails is run again, and how long before the first time; twice as long before each next. */
+  /** How often a failed command is run again, and the pause before the first time; each later pause is twice as long. */
   readonly retries: number;
   readonly backoffMs: number;
   /** It may be run again when nobody knows how far it came. */
@@ -40,9 +40,9 @@ export type PhaseHold =
 export const DEFAULT_BACKOFF_MS = 1_000;
 export const LONGEST_BACKOFF_MS = 60_000;
 
-/** Before attempt `attempt`, which is 2 for the first that is a repetition. */
+/** The pause before `attempt`; the first repetition is attempt 2. */
 export function backoffMs({ backoffMs: first }: Phase, attempt: number): number {
-  // More doublings make no difference, and nought times infinity is not a number.
+  // More doublings make no difference, and zero times infinity is not a number.
   const doublings = Math.min(30, Math.max(0, attempt - 2));
   return Math.min(first * 2 ** doublings, Math.max(first, LONGEST_BACKOFF_MS));
 }

@@ -92,7 +92,7 @@ function shortBlocked(blocked: Blocked): Blocked {
   }
 }
 
-/** Of all phases, the current one included: what it holds is known to the locks themselves. */
+/** Drops the tokens of all phases, also of the current one: the locks themselves know what it holds. */
 function withShortPhases(record: PipelineRecord): PipelineRecord {
   const phases = record.phases.map(({ tokens: _, ...phase }): PhaseRecord =>
     phase.ended === undefined ? phase : { ...phase, ended: shortened(phase.ended) },
@@ -100,7 +100,7 @@ function withShortPhases(record: PipelineRecord): PipelineRecord {
   return { ...record, phases };
 }
 
-/** The first few of them, each in a few letters, and how many more there are. */
+/** The first few texts, each in a few letters, and how many more there are. */
 function fewOf(texts: readonly string[], few = FEW): readonly string[] {
   const first = texts.slice(0, few).map(shortened);
   return texts.length > few ? [...first, `and ${texts.length - few} more`] : first;

@@ -28,7 +28,7 @@ export function inStep(record: PipelineRecord, when: PipelineStep['when']): Pipe
   return { ...record, step: { ...record.step, when } };
 }
 
-/** Of the phase that the record is at. */
+/** Changes the phase that the record is at. */
 export function withPhase(record: PipelineRecord, change: Partial<PhaseRecord>): PipelineRecord {
   const phases = record.phases.map((phase, at) => (at === record.step.phase ? { ...phase, ...change } : phase));
   return { ...record, phases };
@@ -38,7 +38,7 @@ export function withWarnings(record: PipelineRecord, warnings: readonly string[]
   const { warnings: before = [], warningsDropped = 0 } = record.phases[record.step.phase] as PhaseRecord;
   const fresh = warnings.map(cut).filter((warning) => !before.includes(warning));
   if (fresh.length === 0) return record;
-  // One that is tried again and again may be warned of something else every time.
+  // A phase that is tried again and again may have another warning every time.
   const all = [...before, ...new Set(fresh)];
   const dropped = warningsDropped + Math.max(0, all.length - MOST_WARNINGS);
   return withPhase(record, {

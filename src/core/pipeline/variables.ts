@@ -45,7 +45,7 @@ export function withVariables(runbook: Runbook, given: Readonly<Record<string, s
       if (!Object.hasOwn(all, name)) unknown.add(name);
       const value = Object.hasOwn(all, name) ? (all[name] as string) : '';
       length += value.length;
-      // A long value in many places has no end.
+      // A long value in many places would make the runbook huge.
       return length > MOST_FILLED ? '' : value;
     });
   const phases = runbook.phases.map((phase) => phaseWith(phase, fill));

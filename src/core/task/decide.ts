@@ -44,7 +44,7 @@ export interface TaskWrite {
   readonly bookkeeping: TaskBookkeeping;
 }
 
-/** Which claim is meant; what is given of it must be its own. */
+/** Names a claim; every field that is given must be that of the claim. */
 export interface ClaimName {
   /** The worker that has it. */
   readonly holder?: string;
@@ -60,7 +60,7 @@ export type Ending =
   | { readonly how: 'fail'; readonly reason: string; readonly retry: boolean }
   | { readonly how: 'force'; readonly by: string; readonly reason: string };
 
-/** The task has lost its last worker, and that was one too many: it has to be written down as failed before any answer. */
+/** The task has lost one worker too many: the shell has to write it down as failed before it answers. */
 export interface LostTooOften {
   readonly kind: 'lost-too-often';
   readonly write: TaskWrite;
@@ -138,7 +138,7 @@ export function decideEnd(
   const told = (type: string, detail: { readonly [key: string]: Json } = {}): readonly Event[] => [
     { type, at: now, holder: owner.holder, token: owner.token, ...detail },
   ];
-  // Given back unharmed, it does not count as tried.
+  // A task that was given back unharmed does not count as tried.
   const attempts = Math.max(0, before.attempts - 1);
   switch (ending.how) {
     case 'release':

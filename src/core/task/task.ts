@@ -77,7 +77,7 @@ export interface TaskBookkeeping {
   readonly publication?: string;
   readonly publishedAt?: number;
   readonly publishedBy?: string;
-  /** The claim that is, or of a finished task the last one that was. */
+  /** The current claim, or the last one of a finished task. */
   readonly claim?: TaskClaimEntry;
   /** How the last finished claim ended, and by which request: a request whose answer got lost is looked up here. */
   readonly ended?: { readonly token: Token; readonly request: string; readonly how: TaskEnd };
@@ -91,7 +91,7 @@ export interface TaskBookkeeping {
   readonly sensitive?: true;
   /** The last entry of the witness, as of the write that made this. */
   readonly head?: { readonly seq: number; readonly hash: string };
-  /** Of the write that made this. */
+  /** The events of the write that made this. */
   readonly events: readonly Event[];
 }
 
@@ -133,7 +133,7 @@ export function isOwned({ owner }: Task): boolean {
   return owner !== undefined && owner.holder !== '' && owner.holder !== BACKOFF_OWNER;
 }
 
-/** The pause before its next attempt is not over. */
+/** Whether the pause before its next attempt is not over. */
 export function isBackingOff(task: Task): boolean {
   return task.owner?.holder === BACKOFF_OWNER && !isFinished(task);
 }
@@ -144,8 +144,8 @@ export function isFinished(task: Task): boolean {
 }
 
 /**
- * What is wrong with the status that another program has put. It may have been done or given up, so nobody claims it; a
- * requeue makes it pending. Empty is like absent, as it is of the owner.
+ * What is wrong with the status that another program has put. The task may be done or given up, so nobody claims it; a requeue
+ * makes it pending. An empty status counts as absent, like an empty owner.
  */
 export function statusProblem({ status }: Task): string | undefined {
   if (status === undefined || status.word === '' || STATUSES.includes(status.word)) return undefined;
@@ -157,7 +157,7 @@ export function unreadableIn(task: Task): string | undefined {
   return task.data?.problem ?? statusProblem(task);
 }
 
-/** Its owner is gone, and the status does not say yet that it is pending again. */
+/** Whether its owner is gone, and the status does not say yet that it is pending again. */
 export function isOrphaned(task: Task): boolean {
   return task.status?.word === 'running' && !isOwned(task);
 }

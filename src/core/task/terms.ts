@@ -72,7 +72,7 @@ export function backoffAfter({ backoffMs }: Terms, failures: number): number {
   return Math.min(LONGEST_BACKOFF_MS, backoffMs * 2 ** Math.min(30, Math.max(0, failures - 1)));
 }
 
-/** Whether anything about it must be known before it may be claimed. */
+/** Whether a claim depends on the worker's capabilities or on other tasks. */
 export function hasTerms({ capabilities, dependsOn }: Terms): boolean {
   return capabilities.length > 0 || dependsOn.length > 0;
 }

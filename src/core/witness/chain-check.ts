@@ -47,7 +47,7 @@ interface Suspect {
 }
 
 export class ChainCheck {
-  /** The number of the first link: 1, or the first after a trim. */
+  /** The first link: number 1, or the first after a trim. */
   first: Link | undefined;
   /** The number of the last link so far. */
   seq = 0;

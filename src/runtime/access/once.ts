@@ -5,15 +5,15 @@
  *     absent ──begin──▶ running ──done──▶ answered        all on leases, so that nothing is kept for ever
  *                          │
  *                          ├──failed──▶ absent
- *                          └──the server is gone──▶ absent, or unknown if to carry it out again may do harm
+ *                          └──the server is gone──▶ absent, or unknown if carrying it out again may do harm
  *
  * Each step is one write, which it shares with the steps of other keys that come in the same turn of the event loop: on a busy
- * server there are many. Keys of the same second share a lease, because to grant and to end one for each would cost more than
- * what most requests do. So a key may end a second before its time.
+ * server there are many. Keys of the same second share a lease, because granting and ending a lease for each would cost more
+ * than most requests do. So a key may end a second before its time.
  *
- * A server that is killed between the operation and `done` leaves no answer. What a token or a lease makes harmless is carried
- * out again: a second release changes nothing, and a second acquire of the same holder gets the same hold. For the rest, nobody
- * knows what became of it, and that is what a repeat is answered.
+ * A server that is killed between the operation and `done` leaves no answer. A repeat that a token or a lease makes harmless is
+ * carried out again: a second release changes nothing, and a second acquire of the same holder gets the same hold. For the
+ * rest, nobody knows what became of the request, and a repeat gets that answer.
  */
 import type { Json } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -32,7 +32,7 @@ import { checked, type Fields } from '../stored.ts';
 import { SharedWrites } from '../write/shared-writes.ts';
 import { persistently, send } from '../write/write-once.ts';
 
-/** What a repeat is answered. */
+/** The answer that a repeat gets. */
 export interface KeptAnswer {
   /** The status of the answer. */
   readonly status: number;
@@ -62,16 +62,16 @@ export type OnceOutcome =
 interface Entry {
   readonly content: string;
   readonly answer?: KeptAnswer;
-  /** Of the requests of one server, so that it knows its own entry again. */
+  /** The number of the request at its server, which recognises its own entry by it. */
   readonly nth?: number;
-  /** After this time, by the clock of a server, nobody carries it out any more. Without it, the entry ends then. */
+  /** After this time, by a server's clock, nobody carries the request out any more. Absent if the entry itself ends then. */
   readonly until?: number;
 }
 
 const ONCE = 'k/once/';
-/** For this long new keys share a lease. */
+/** New keys share a lease for this long. */
 const SHARED_MS = 1_000;
-/** Of different times: requests name the time of their holds, and so of what is kept about them. */
+/** How many leases to remember: their times differ, because requests name the time of their holds, and so of their entries. */
 const MOST_LEASES = 100;
 
 /** Requests that are carried out once although they are sent twice. */
@@ -98,7 +98,7 @@ export class OnceKeys {
     const at = ONCE + key;
     const nth = ++this.#begun;
     const entry: Entry = { content, nth, ...(unknownMs !== undefined && { until: clock.now() + runningMs }) };
-    /** No other server puts keys on these. */
+    /** The leases of this server's attempts; no other server puts keys on them. */
     const leases = new Set<LeaseId | null>();
     const enter = (): Promise<TransactionResult> =>
       this.#onLease(unknownMs ?? runningMs, (lease) => {
@@ -110,14 +110,14 @@ export class OnceKeys {
         };
       });
     const { succeeded, revision, results } = await enter().catch((error: unknown) => {
-      // It may be entered, and this server has not begun to carry it out: the second attempt finds the entry of the first.
+      // The key may be entered, and this server has not begun the request: the second attempt finds the entry of the first.
       if (Failure.is(error, 'outcome-unknown')) return enter();
       throw error;
     });
     const first = (since: Revision): OnceOutcome => this.#first(at, since, content, unknownMs ?? runningMs);
     if (succeeded) return first(revision);
     const pair = pairIn(results, at);
-    // It ended between the two: the client may try again.
+    // The entry ended before it could be read: the client may try again.
     if (pair === undefined) return { kind: 'running' };
     const { content: known, answer, nth: theirs, until = Infinity } = entryIn(pair);
     if (theirs === nth && leases.has(pair.lease)) return first(pair.modRevision);
@@ -126,7 +126,7 @@ export class OnceKeys {
     return { kind: clock.now() < until ? 'running' : 'unknown' };
   }
 
-  /** `lastsMs`: as long as its entry is there without an answer. */
+  /** `lastsMs`: how long its entry stays without an answer. */
   #first(at: string, revision: Revision, content: string, lastsMs: number): OnceOutcome {
     const runtime = this.#runtime;
     const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
@@ -136,9 +136,9 @@ export class OnceKeys {
     const drop = (): Promise<boolean> => send(runtime, dropping).then(({ succeeded }) => succeeded);
     const failed = (): Promise<boolean> =>
       drop().catch(() => {
-        // What kept the request from being done, such as a store that is away, may keep the entry there as well: nobody waits
-        // for its end, but later repeats would hear of a request that is under way, or that nobody knows the end of. It may be
-        // dropped however late: until then no repeat is carried out.
+        // What kept the request from being done, such as a store that is away, may keep the entry there as well. Nobody waits
+        // until it is dropped, but later repeats would hear that the request is under way, or that nobody knows its end.
+        // Dropping it late does no harm: until then no repeat is carried out.
         persistently(runtime, runtime.clock.monotonic() + lastsMs, drop).catch(() => undefined);
         return false;
       });
@@ -217,7 +217,7 @@ function entryProblem({ content, answer, nth, until }: Fields): string | undefin
   return isStatus(status) ? undefined : `its answer is ${shown(answer)}`;
 }
 
-/** Whether it ends a request: no other can be sent. */
+/** Whether it is a final status: a server can send no other as an answer. */
 function isStatus(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 200 && (value as number) <= 599;
 }

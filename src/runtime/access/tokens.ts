@@ -130,7 +130,7 @@ export class AccessTokens {
   async #read(): Promise<{ readonly entries: Map<string, TokenEntry>; readonly revision: Revision }> {
     const { store, stopped } = this.#runtime;
     this.#runtime.refuseIfClosed();
-    // Asked first: what changes before the read is delivered once more, and then says the same again.
+    // Asks for the revision first: what changes before the read, the watch delivers once more, which does no harm.
     const { revision } = await store.health(stopped);
     const { pairs } = await readRange(store, prefixed(TOKENS), stopped);
     return { entries: new Map(readEach(pairs, entryIn).map((entry) => [entry.id, entry])), revision };
@@ -156,7 +156,7 @@ function entryProblem({ id, name, role, holders, hash, createdAt, expiresAt }: F
   if (!ROLES.some((one) => one === role)) return `its role is ${shown(role)}`;
   if (typeof createdAt !== 'number') return `its time is ${shown(createdAt)}`;
   if (expiresAt !== undefined && typeof expiresAt !== 'number') return `its end is ${shown(expiresAt)}`;
-  // An earlier version took longer ones.
+  // An earlier version accepted longer names.
   return tokenProblem({ name, role, holders }, LONGEST_NAME);
 }
 

@@ -65,7 +65,7 @@ export interface WatchOptions {
 }
 
 export const DEFAULT_POLL_MS = 2_000;
-/** For clients of a server, whose looks at files and commands cost its machine. */
+/** The shortest interval for clients of a server: their looks at files and commands cost the server's machine. */
 export const SHORTEST_POLL_AT_SERVER_MS = 1_000;
 
 export const CHECK = { signal: abortSignal, own: aHolder, adapters: anObject, isQuiet: flag, commandsLast: flag };

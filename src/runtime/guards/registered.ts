@@ -12,7 +12,7 @@ export interface RegisteredGuard extends Disposable {
   readonly guard: Guard;
   /** The outcome of the last look. */
   readonly outcome: GuardOutcome | undefined;
-  /** It is not looked at any more. */
+  /** Ends the looks at the guard. */
   unregister(): void;
 }
 

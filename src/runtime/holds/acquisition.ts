@@ -63,7 +63,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #toldWaiting = false;
   /** Who held it when the request began to wait. */
   #holders: readonly Hold[] = [];
-  /** When its caller asked, on the monotonic clock, if not when this was made. */
+  /** When its caller asked, on the monotonic clock, if that was before this was made. */
   readonly #since: number | undefined;
   /** Whether another holder was in the way; unknown until the request is queued. */
   #met: boolean | undefined;
@@ -313,7 +313,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       const holders = [hold];
       return this.#answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
     }
-    // As a repeat: the same answer may come twice, from a letter and from the writer, and this may be in a write at this moment.
+    // Sent as a repeat: the same answer may come twice, from a letter and the writer, and a write may have this request now.
     const ask = (): void => {
       if (!this.isOver) this.writer.submit(new Again(this, this.#runtime.giveUpAt()));
     };

@@ -1,8 +1,8 @@
 import { type AnyOutcome, PendingCommand, type Ticket } from '../write/pending-command.ts';
 
 /**
- * Sends a request again, in case its answer was missed or was of no use; it is over as soon as the first request is. While that
- * waits in the queue, the repeat has no time limit: a store that is unreachable for a while must not end the wait.
+ * Sends a request again, in case its answer was missed or was of no use; it is over as soon as the first request is. While the
+ * first one waits in the queue, the repeat has no time limit: a store that is unreachable for a while must not end the wait.
  */
 export class Again extends PendingCommand {
   readonly #first: PendingCommand;

@@ -1,6 +1,6 @@
 /**
- * Makes a detached hold one of this process. It rests on the session from then on, which renews it, and this process hears of its
- * loss:
+ * Makes a detached hold a hold of this process. It rests on the session from then on, which renews it, and this process hears
+ * of its loss:
  *
  *     a ticket's grant, on a lease of its own ──attach──▶ a hold of this session
  */
@@ -24,7 +24,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   // Another process has attached it already. Two processes with one ticket would both believe that they hold it.
   if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
   const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
-  // Known here before it is moved: from then on this process hears of a loss.
+  // Kept here before it moves: from the move on, this process hears of a loss.
   const kept = parts.kept(want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
   const move = { kind: 'extend', holder, id, lease: session.id, from: lease } as AnyCommand;
   const outcome = await outcomeOf(writer, move, runtime.giveUpAt()).catch((error: unknown) => {

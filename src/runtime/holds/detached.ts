@@ -347,7 +347,7 @@ export async function release(
   return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
 }
 
-/** By the clock of this process if it handed the hold out; otherwise by the time in the record, where all read one clock. */
+/** Measures how long a hold lasted: since this process handed it out, or by the time in the record if all read one clock. */
 function measureEnd({ runtime, resource }: AnyResource, { id, lease, acquiredAt }: Grant): void {
   // Its own process measures it.
   if (isOfSession(lease)) return;

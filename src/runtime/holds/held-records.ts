@@ -51,7 +51,7 @@ export function holdsIn(read: ReadResult | undefined): readonly Grant[] {
   return pair === undefined ? [] : holdsOf(pair);
 }
 
-/** Of a record under `r/lock/` or `r/semaphore/`. */
+/** The holds of a record under `r/lock/` or `r/semaphore/`. */
 export function holdsOf(pair: KeyValue): readonly Grant[] {
   const machine = pair.key.startsWith(`${RECORDS}lock/`) ? lockMachine : semaphoreMachine;
   return recordOf<Lock | Semaphore>(machine, pair).holds;

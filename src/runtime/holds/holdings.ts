@@ -99,7 +99,7 @@ export class Holdings {
     return true;
   }
 
-  /** Whether this holder left this request: ids can be guessed, so the id alone is no proof. */
+  /** Whether this holder parked this request: ids can be guessed, so the id alone is no proof. */
   isParked(id: string, resource: string, holder: string): boolean {
     return this.#parked.get(id)?.owner === ownerOf(resource, holder);
   }
@@ -131,7 +131,7 @@ export class Holdings {
     return this.#lostEarly.size > 0 && this.#lostEarly.delete(`${id} #${token}`);
   }
 
-  /** Whether this process heard that this hold, which it does not keep, was taken away: a detached one. */
+  /** Whether this process heard that a detached hold, which it does not keep, was taken away. */
   wasLost({ id, token }: Pick<Hold, 'id' | 'token'>): boolean {
     return this.#lostEarly.has(`${id} #${token}`);
   }

@@ -178,14 +178,14 @@ export class KeptLockHold extends KeptHold<LockGrant> {
   }
 
   /**
-   * By answers, a hold only becomes exclusive: the answer to a request that shares it may show less than it is, because another
-   * request may still give that back.
+   * Answers can only make a hold exclusive: the answer to a request that shares the hold may show less than it is, because
+   * another request may still give the rest back.
    */
   protected override isOutdated(grant: LockGrant, isStored: boolean): boolean {
     return (!isStored && grant.mode === 'shared') || this.#isOlder(grant);
   }
 
-  /** An upgrade has a larger token than any earlier grant, and a downgrade keeps it, but not the name of the upgrade. */
+  /** An upgrade has a larger token than any earlier grant, and a downgrade keeps that token, but not `upgradedBy`. */
   #isOlder({ token, mode }: LockGrant): boolean {
     const known = this.grant;
     const isDowngraded = known.mode === 'shared' && known.upgradedBy === undefined;

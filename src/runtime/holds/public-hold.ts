@@ -1,4 +1,4 @@
-/** Holds, as users have them: each shows a hold that the runtime keeps, and nothing else of it. */
+/** Holds, as users have them: each stands for a hold that the runtime keeps, and shows only what users may call. */
 import type { LockMode, Token } from '../../core/index.ts';
 import type { HoldLost } from '../refusal.ts';
 import type { Trace } from '../tracer.ts';

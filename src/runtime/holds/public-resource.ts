@@ -99,8 +99,8 @@ export abstract class NamedResource<
 
   /**
    * Sets rules that bind every holder from its next grant on: `maxHoldMs`, `ttlMs` of detached holds, `onStale`. What is left
-   * out stays as it is, and null removes a limit. A hold that exists keeps the terms under which it was granted. `by`: who the
-   * witness says it was; this process, if not given.
+   * out stays as it is, and null removes a limit. A hold that exists keeps the terms under which it was granted. `by`: the
+   * actor that the witness names; this process, if not given.
    */
   configure(settings: Settings, options: Doer = {}): Promise<void> {
     return this.#of.configure(settings, options);

@@ -126,7 +126,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     return outcomeOf(this.writer, command as unknown as Command, this.runtime.giveUpAt(), mark);
   }
 
-  /** For a command that must not run twice, nor undo a later command of another process: a mark identifies it if its answer is lost. */
+  /** Submits a command that must run once, and undo no later one of another process: a mark finds it if its answer is lost. */
   submitOnce(command: object): Promise<Outcome> {
     return this.submit(command, this.runtime.options.newId());
   }
@@ -198,7 +198,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
   }
 }
 
-/** Of either kind, where the difference does not matter. */
+/** A resource of either kind, where the difference does not matter. */
 export type AnyResource = Pick<
   Resource<Coordinated, AnyCommand, AnyOutcome>,
   'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'tieOf' | 'untilAnswered'

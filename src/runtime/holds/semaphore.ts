@@ -71,13 +71,13 @@ export interface Undraining {
   readonly revision?: number;
 }
 
-/** Who changes a capacity, and which one. */
+/** Who changes a capacity, and from which one. */
 export interface Resizing extends Doer {
-  /** The capacity that you saw: another one stays. */
+  /** The capacity that you saw; any other capacity stays. */
   readonly from?: number;
 }
 
-/** What `resize` answers. `capacity-mismatch`: it is not the one that you saw, and stays. */
+/** What `resize` answers. `capacity-mismatch`: the capacity is not the one that you saw, and stays. */
 export type ResizeResult = Extract<SemaphoreOutcome, { kind: 'resized' | 'capacity-mismatch' }>;
 
 /** What `drain` answers. */
@@ -247,7 +247,7 @@ function askForSlots(
 
 /** @internal A hold of slots, as the runtime keeps it. */
 export class KeptSemaphoreHold extends KeptHold<SemaphoreGrant> {
-  /** By answers, a weight only grows. The record may also show a larger weight that was given up, and shrink again. */
+  /** Answers can only make a weight grow. The record may also show a larger weight that was given up, and shrink again. */
   protected override isOutdated({ weight }: SemaphoreGrant, isStored: boolean): boolean {
     return !isStored && weight < this.grant.weight;
   }

@@ -256,7 +256,7 @@ class TicketWaiter implements Waiter {
     this.#resolve?.();
   }
 
-  /** Resolves at the next wake-up, or when the time is over. One that came since the last call counts. */
+  /** Resolves at the next wake-up, or when the time is over. A wake-up since the last call counts. */
   async within(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isAwake && !signal.aborted) {
       await new Promise<void>((resolve) => {
@@ -284,7 +284,7 @@ class TicketWaiter implements Waiter {
     return refusalIn(this.#outcome ?? holdings.parkedAnswer(this.#ticket, this.writer.resource, this.holder));
   }
 
-  /** Also kept for others: the caller of this one may be about to leave. */
+  /** Keeps the answer for later callers too: the caller of this one may be about to leave. */
   answered(outcome: unknown): void {
     this.#outcome = outcome as AnyOutcome;
     this.#runtime.holdings.answeredParked(this.#ticket, outcome);

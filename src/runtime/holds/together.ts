@@ -88,7 +88,7 @@ async function attempt(
   return writeOnce(runtime, asking);
 }
 
-/** Not for a call that goes on to wait: each of its waits is counted by itself. */
+/** Counts refusals. Not used for a call that goes on to wait: each of its waits is counted by itself. */
 function measureRefusals(runtime: Runtime, refusals: Refusals): void {
   for (const { resource, refusal } of refusals) {
     const counted = runtime.measures.of(resource);

@@ -94,7 +94,7 @@ export class Waiters {
     for (const writer of writers) writer.settle(looksFirst);
   }
 
-  /** The same after a delay for each resource: `delayMs` of the best known position of this process in its queue. */
+  /** The same after a delay for each resource: `delayMs` gets the best known position of this process in its queue. */
   settleInTurn(delayMs: (place: number | undefined) => number): void {
     const places = new Map<Waiter['writer'], number | undefined>();
     for (const [id, { writer }] of this.#waiters) {
@@ -138,7 +138,7 @@ export class Waiters {
       ({ state }) => {
         const queue = new Set(state.waiting.map(({ id }) => id));
         for (const [id, waiter] of waiters) if (!queue.has(id)) waiter.askAgain();
-        // One whose holder has the resource needs no turn, and may wait beyond the front that a settle knows.
+        // A request whose holder has the resource needs no turn, and may wait beyond the front that a settle knows.
         const holders = new Set((state.record.holds as readonly Hold[]).map(({ holder }) => holder));
         writer.settle(
           false,

@@ -18,7 +18,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const GIT_TIMEOUT_MS = 10_000;
 /** The index of a million files has some hundred MiB. */
 const LARGEST_INDEX_BYTES = 512 << 20;
-/** How the names of files begin that the embedded engine reads. A `.gitignore` next to them may well be tracked. */
+/** The beginnings of the names of files that the embedded engine reads. A `.gitignore` next to them may well be tracked. */
 const OF_A_STORE = /^(?:store\.db|bells|rounds-)/;
 /** Older index versions list whole paths; in newer ones each path leaves out the prefix that it shares with the one before. */
 const PLAIN_INDEX_VERSIONS = [2, 3];
@@ -71,8 +71,9 @@ interface Index {
 }
 
 /**
- * The index of the worktree whose root this is; undefined if it is none. That of another user does not count: it could name
- * programs that git runs, and list anything. Files that another user checked out are refused for their owner.
+ * The index of the worktree whose root this is; undefined if it is none. The worktree of another user does not count: it could
+ * name programs that git runs, and its index could list anything. Files that another user checked out are refused for their
+ * owner.
  */
 function indexAt(place: string, environment: Environment): Index | undefined {
   try {

@@ -34,7 +34,7 @@ export function readLocalToken(url: string): string | undefined {
   const file = localTokenFile(url);
   let descriptor: number;
   try {
-    // A pipe at this place would be waited for without end.
+    // Without O_NONBLOCK, opening a pipe at this place would wait for ever.
     descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;

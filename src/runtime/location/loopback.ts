@@ -1,9 +1,9 @@
 /** The addresses that a name of this machine leads to. */
 
 /**
- * The servers to ask for these URLs. The local token is sent only where a process of this user listens, and `localhost` leads to
- * two addresses, of which another user may take the free one: so each of them is a server by itself. With a token that is named,
- * and over TLS, where the certificate has the name in it, a name stays what it is.
+ * The servers to ask for these URLs. The local token is sent only where a process of this user listens, and `localhost` leads
+ * to two addresses, of which another user may take the free one: so each of them is a server by itself. A name stays as it is
+ * if the caller named the token, and over TLS, where the certificate contains the name.
  */
 export function addressesOf(
   urls: string | readonly string[],

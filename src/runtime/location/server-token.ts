@@ -15,9 +15,9 @@ const LARGEST_BYTES = 1024;
 const LOOPBACK = ['127.0.0.1', '::1'];
 
 /**
- * The token itself, or what gives it for the server that is about to be asked, one of `urls`; `refused`: the token that it has
- * just refused. The local token is for the
- * addresses of `addressesOf`: a name may lead to an address where nobody listens yet.
+ * The token itself, or a function that gives the token for the server that is about to be asked, one of `urls`; `refused`: the
+ * token that this server has just refused. The local token is for the addresses of `addressesOf`: a name may lead to an address
+ * where nobody listens yet.
  */
 export function serverToken(
   urls: string | readonly string[],
@@ -44,8 +44,8 @@ export function serverToken(
     const make = 'signalbox token create, where the store is, makes one';
     throw new Failure('invalid', `there is no token for ${far ?? servers.join(', ')}\n  ${how}\n  ${make}`);
   }
-  // Before each request: between two of them the server may have ended, and another user may listen in its place.
-  // Of this server alone: where nobody listens now, another user may by the time that the request comes there.
+  // Looks before each request: between two of them the server may have ended, and another user may listen in its place. Looks
+  // at this server alone: where nobody listens now, another user may listen by the time the request arrives.
   return (server) => {
     if (isServedByOwn(server, listening(), localTokenFile(store))) return local;
     throw new Failure('unavailable', `no process of this machine listens at ${server}`);
@@ -62,9 +62,9 @@ function localTokenOf(store: string): string | undefined {
 }
 
 /**
- * Every user of the machine can listen on a port of loopback, and would be sent the token, which is an administrator's. A
- * process of this user, or of root, can read it anyway. False if nobody listens there, or at one of the two addresses of
- * `localhost`, unless a certificate shows who answers; throws if another user listens.
+ * Every user of the machine can listen on a port of loopback, and would get the token, which is an administrator's. A process
+ * of this user, or of root, can read it anyway. False if nobody listens there, or at one of the two addresses of `localhost`,
+ * unless a certificate shows who answers; throws if another user listens.
  */
 function isServedByOwn(url: string, listening: Listening | undefined, file: string): boolean {
   const own = process.geteuid?.();
@@ -93,7 +93,7 @@ export function isLoopback(host: string): boolean {
 function tokenIn(file: string): string {
   const wrong = (why: string): Failure => new Failure('invalid', `SIGNALBOX_TOKEN_FILE is ${shown(file)}: ${why}`);
   try {
-    // A pipe without a writer would be waited for without end.
+    // Reading a pipe without a writer would wait for ever.
     const stat = statSync(file);
     if (!stat.isFile() || stat.size > LARGEST_BYTES) throw wrong('expected a file with a token in it');
     const token = readFileSync(file, 'utf8').trim();

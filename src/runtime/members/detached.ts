@@ -35,7 +35,7 @@ export interface DetachedMember {
 /** What `joinDetached` answers. */
 export type DetachedJoinOutcome = { readonly kind: 'joined'; readonly member: DetachedMember } | NotJoined;
 
-/** What came of leaving. `attached`: the member is of a process, which alone can leave. */
+/** What came of leaving. `attached`: the member belongs to a process, and only that process can leave. */
 export type LeaveOutcome = { readonly kind: 'left' | 'lost' | 'attached' };
 
 export async function joinDetached(
@@ -88,7 +88,7 @@ export async function leaveDetached(runtime: Runtime, id: string, incarnation: R
   const found = await namedMember(runtime, id, incarnation);
   if (found === undefined || !found.isDetached) return { kind: found === undefined ? 'lost' : 'attached' };
   await leave(runtime, id, incarnation);
-  // Nothing else is on it.
+  // Nothing else rests on this lease.
   await runtime.store.revokeLease(found.lease).catch(() => undefined);
   return { kind: 'left' };
 }

@@ -44,7 +44,7 @@ export class MemberFeed {
     return this.#supplied === undefined;
   }
 
-  /** A view of the user's own counts incarnations in its own way. */
+  /** A view that the user supplies counts incarnations in its own way. */
   isSame(joined: Revision, incarnation: number): boolean {
     return this.#supplied !== undefined || joined === incarnation;
   }
@@ -128,7 +128,7 @@ class Following {
 
   async #resync(): Promise<Revision> {
     await this.#list(AbortSignal.any([this.#runtime.stopped, this.#over.signal]));
-    // Even if nothing is different now: members may have come and gone meanwhile.
+    // Reported even if nothing is different now: members may have come and gone meanwhile.
     this.#changed(true);
     return this.#asOf;
   }

@@ -116,7 +116,7 @@ export class FollowedMembers implements AsyncDisposable {
     return topologyOf(this.#view);
   }
 
-  /** Calls `listener` for every change from now on, in order. A slow listener that falls far behind gets a `isResync`. */
+  /** Calls `listener` for every change from now on, in order. One that falls far behind gets a change with `isResync`. */
   onChange(listener: Handler): Subscription {
     refuseUnlessFunction('the listener', listener);
     this.#refuseIfStopped();

@@ -45,11 +45,11 @@ export type NotJoined =
 /** What `join` answers. */
 export type JoinOutcome = { readonly kind: 'joined'; readonly membership: Membership } | NotJoined;
 
-/** What a member goes with, and who writes it. */
+/** The lease that a member ends with, and the session that writes the member. */
 export interface Ground {
-  /** Of this process: while it is not as it was, nothing of an earlier attempt can land. */
+  /** The session of this process: once it is not as it was, nothing of an earlier attempt can land. */
   readonly session: Session;
-  /** That of the session, or one of its own. */
+  /** The lease of the session, or one of the member's own. */
   readonly leaseId: LeaseId;
 }
 

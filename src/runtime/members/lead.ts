@@ -63,7 +63,7 @@ export function leadOn(runtime: Runtime, lockOf: (name: string) => Lock): Lead {
     refuseUnlessFunction('the work', work);
     refuseWrongValues(options, OPTIONS);
     const lock = lockOf(LEADERS + name);
-    // A candidate waits, and a process that waits must not end; nor one that leads.
+    // The process must not end while it waits as a candidate, nor while it leads.
     const release = keepingAlive(runtime, {});
     try {
       for (;;) {

@@ -60,7 +60,7 @@ export class OwnMembership {
     this.#ended();
   }
 
-  /** A signalbox that is closed leaves, and so loses nothing. */
+  /** Closing a signalbox is a way to leave, and no loss. */
   sessionEnded(): void {
     if (this.#hasEnded) return;
     this.end();

@@ -73,12 +73,12 @@ export class TopologyBroadcast implements AsyncDisposable {
     await this.stop();
   }
 
-  /** Later, so that what the handler throws disturbs no broadcast. */
+  /** Calls the handler later, so that what it throws disturbs no broadcast. */
   #report(error: unknown): void {
     queueMicrotask(() => this.#onFailed(error));
   }
 
-  /** Until the signal aborts. */
+  /** Sends broadcasts until the signal aborts. */
   async #send({ epoch, signal }: Term): Promise<void> {
     const { clock } = this.#runtime;
     let state: Broadcasts | undefined;

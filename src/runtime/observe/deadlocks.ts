@@ -84,7 +84,7 @@ export class Deadlocks implements RuntimeObserver {
     }
   }
 
-  /** Only among those that are as they were `before`, if given. */
+  /** With `before`, only among the resources that are as they were then. */
   async #search(queues: Queues, slices: Slices, before?: Queues): Promise<readonly Deadlock[]> {
     const resources = await slices.run(queues.resources(before));
     return slices.run(deadlockSearch(resources, this.#runtime.moment(queues.revision), queues.arrivalOf));

@@ -33,7 +33,7 @@ export class DenialCounts implements RuntimeObserver {
   readonly #runtime: Runtime;
   #own = new Map<string, number>();
   #writing: Promise<void> | undefined;
-  /** The largest total that was told: what gets lost on the way to the store does not make it smaller. */
+  /** The largest total that `read` has answered: counts that get lost on the way to the store do not make it smaller. */
   #told = 0;
 
   constructor(runtime: Runtime) {
@@ -49,7 +49,7 @@ export class DenialCounts implements RuntimeObserver {
     void this.write();
   }
 
-  /** What is written, and what this process has still to add. It never becomes less, which charts would take for a new start. */
+  /** What the store has, and what this process has still to add. It never shrinks: charts would take that for a new start. */
   async read(): Promise<Denials> {
     const { store, stopped } = this.#runtime;
     for (;;) {

@@ -52,7 +52,7 @@ export class EventLog {
               ? changes.changes.flatMap((change) => readableEvents(change, now))
               : [...tasks.of(changes, now)].map(([event, resource]) => ({ ...event, resource }));
           if (events.length === 0) return;
-          // What is read from history is late because it was asked for late.
+          // Events from history are not measured: they are late because the caller asked late.
           if (since === 'now') measureLag(this.#runtime, changes.revision, events[0]?.at ?? now);
           listener.told(changes.revision, publicEvents(changes.revision, events));
         },

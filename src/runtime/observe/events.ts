@@ -157,7 +157,7 @@ export class Events implements FeedListener, RuntimeObserver {
     return revision;
   }
 
-  /** The store is over: whoever reads the state now is told why. */
+  /** The store is over: a subscriber that reads the state now gets the reason. */
   #allMissed(): void {
     for (const subscriber of this.#subscribers) subscriber.missed(this.#runtime.clock.now());
     for (const listeners of Object.values(this.#listeners)) for (const listener of listeners) listener.missed();
@@ -175,7 +175,7 @@ export class Events implements FeedListener, RuntimeObserver {
   }
 }
 
-/** With ids, and without what only the runtime uses. */
+/** The events with ids, and without what only the runtime uses. */
 export function publicEvents(revision: Revision, events: readonly RecordEvent[]): readonly SignalboxEvent[] {
   return events.map(({ isNew: _isNew, held: _held, ...event }, index) => {
     return { ...(event as SignalboxEvent), id: `${revision}.${index}` };
@@ -275,7 +275,7 @@ function resyncAt(at: number): SignalboxEvent {
   return { type: 'resync', resource: '*', holder: '', at };
 }
 
-/** On one machine, by the time in the event; across machines, only writes of this process, whose clock is ours. */
+/** Measures how late an event is: on one machine by the time in the event; across machines only for writes of this process. */
 export function measureLag({ measures, clock, store }: Runtime, revision: Revision, at: number): void {
   if (sharesOneClock(store)) return measures.took('watchLag', clock.now() - at);
   measures.arrived('watchLag', revision, clock.monotonic());

@@ -7,7 +7,7 @@ export interface LockMetrics {
   readonly totalAcquisitions: number;
   /** Calls that met another holder, each counted once. */
   readonly totalConflicts: number;
-  /** Of calls that got what they asked for, from call to return. */
+  /** The average time from call to return, of calls that got what they asked for. */
   readonly averageAcquisitionTimeMs: number;
   /** Calls that did not get it, whatever the reason. */
   readonly failedAcquisitions: number;
@@ -43,9 +43,9 @@ export interface ResourceMetrics {
 
 /** All that this process has counted and measured since it opened the store. Read it again for newer figures. */
 export interface Metrics extends LockMetrics {
-  /** Of locks alone. */
+  /** The figures of locks alone. */
   readonly locks: ResourceMetrics;
-  /** Of semaphores alone. */
+  /** The figures of semaphores alone. */
   readonly semaphores: ResourceMetrics;
   /** Holds and task claims of this process that ended without a release, by the reason. */
   readonly lostHolds: Readonly<Record<LossReason, number>>;

@@ -199,7 +199,7 @@ async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined
   }
 }
 
-/** Removes the file of the outputs. */
+/** Whether the file does not exist. */
 function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }

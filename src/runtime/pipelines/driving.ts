@@ -70,8 +70,8 @@ export class Driving {
   }
 
   /**
-   * `reserved`: the driver's hold, if this process has it already. It is released in the end. `startedAt`: when the pipeline was
-   * started, if one that was started later under its id is not meant.
+   * `reserved`: the driver's hold, if this process has it already. It is released in the end. `startedAt`: when the pipeline
+   * was started; if given, a pipeline that was started later under its id is left alone.
    */
   async drive(id: string, options: ResumeOptions, reserved?: LockHold, startedAt?: number): Promise<DriveOutcome> {
     try {
@@ -208,7 +208,9 @@ export class Driving {
     return { holder, isGone: health === 'process-gone', leaseEndsInMs: lease?.remainingMs };
   }
 
-  /** May take long, or need a person, so its messages appear among the output of the phase. */
+  /**
+   * Ends what an earlier driver left running: may take long, or need a person, so its messages appear in the phase's output.
+   */
   async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
     const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
     const { children } = this.#parts;

@@ -3,7 +3,7 @@ import type { Phase, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { pipelineResource } from './keys.ts';
 
-/** What a function gets that runs as a phase. */
+/** What a function gets when it runs as a phase. */
 export interface PhaseContext {
   /** The id of the pipeline. */
   readonly pipeline: string;

@@ -7,7 +7,7 @@ import type { PipelineRecord, Token } from '../../core/index.ts';
 
 export interface PhaseInside {
   readonly pipeline: string;
-  /** The runtime of the driver, which tells apart pipelines of the same id in different stores. */
+  /** The token of the driver: every later driver of the pipeline has a larger one. */
   readonly token: Token;
   /** Aborts when the phase must end. */
   readonly stop: AbortSignal;

@@ -228,7 +228,7 @@ export class Pipelines {
     return succeeded;
   }
 
-  /** For guards. */
+  /** What guards see of a pipeline. */
   async look(id: string): Promise<InputValues['pipeline']> {
     const { record } = await readPipeline(this.#runtime, id);
     return record === undefined ? null : { state: record.state, phase: currentPhase(record) };

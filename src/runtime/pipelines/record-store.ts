@@ -177,8 +177,8 @@ export class RecordStore {
 }
 
 /**
- * What the witness enters of a command. A command of the driver names no one: the record does, and the record before it where the
- * command has ended the pipeline, which has no driver from then on.
+ * What the witness enters of a command. A command of the driver names no actor: the record names the driver, or the record
+ * before it does, if the command has ended the pipeline, which has no driver from then on.
  */
 function deedOf(
   command: PipelineCommand & { readonly by?: string; readonly holder?: string; readonly reason?: string },

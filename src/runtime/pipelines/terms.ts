@@ -87,7 +87,7 @@ export interface ResumeOptions extends DriveOptions {
   readonly question?: number;
   /** Starts a failed pipeline again from this phase: the one that failed, or one before it. */
   readonly from?: string;
-  /** As you saw it: one that has moved on since is left alone. */
+  /** The pipeline as you saw it: if it has moved on since, it is left alone. */
   readonly expected?: ExpectedPipeline;
   /** Who resumes the pipeline; shown to people. */
   readonly by?: string;
@@ -125,7 +125,7 @@ export interface CancelOptions {
   /** Who cancels the pipeline; shown to people. */
   readonly by?: string;
   readonly reason?: string;
-  /** As you saw it: one that has moved on since is left alone. */
+  /** The pipeline as you saw it: if it has moved on since, it is left alone. */
   readonly expected?: ExpectedPipeline;
   /** Ends the wait; the pipeline is still cancelled. */
   readonly signal?: AbortSignal;
@@ -150,7 +150,7 @@ export type DriveOutcome =
   | { readonly kind: 'answered'; readonly record: PipelineRecord; readonly by?: string; readonly choice?: Choice }
   /** Another question is open: nothing was done. */
   | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
-  /** It cannot start again from that phase, and `why`: nothing was done. */
+  /** It cannot start again from that phase; `why` says the reason. Nothing was done. */
   | { readonly kind: 'not-reopened'; readonly record: PipelineRecord; readonly why: string }
   /** It is not as `expected` says: nothing was done. */
   | { readonly kind: 'moved-on'; readonly record: PipelineRecord }
@@ -180,7 +180,7 @@ export const RUN = {
   commandTimeoutMs: milliseconds,
   by: aName,
 };
-/** A misspelt field would be one that is not compared. */
+/** Refuses a misspelt field, which would not be compared. */
 const expectedPipeline: Accepted = {
   words: 'an object with startedAt, state or phase',
   fits: (value) => anObject.fits(value) && shapeProblem(value, ['startedAt', 'state', 'phase']) === undefined,

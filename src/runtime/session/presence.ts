@@ -72,14 +72,14 @@ export class Presence {
   readonly #former = new Set<string>();
   /** The store's ids of other leases that this process made, by name. */
   readonly #leaseIds = new Map<string, string>();
-  /** The same of leases that have become the holds of others: who releases one here need not look for its id. */
+  /** The same for leases that have become the holds of others: a release here then need not look up the id. */
   readonly #givenIds = new Map<string, string>();
 
   constructor(host: Host) {
     this.#host = host;
     this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
     this.#sender = this.#nobody;
-    // Others may be let in already, in the store that is there now: the next renewal would notice it too late.
+    // The store that is there now may have let others in already: the next renewal would notice it too late.
     host.store.over?.addEventListener('abort', () => this.#session?.end('disconnected'), { once: true });
   }
 
@@ -102,8 +102,8 @@ export class Presence {
   }
 
   /**
-   * Waits until this process has read every letter that was sent to it until now, or for `until`. False if it could not read all
-   * of those that were sent after `since`.
+   * Waits until this process has read every letter that was sent to it until now, at most until `until`. False if it could not
+   * read all of those that were sent after `since`.
    */
   async hasReadAllSince(since: Revision, until: number): Promise<boolean> {
     const mailbox = this.#mailbox;

@@ -301,14 +301,14 @@ export async function endClaim(
             return outcomeOf(task, decided.bookkeeping);
           },
           overtaken: ({ results }) => {
-            // This one did not land; one without an answer may have.
+            // This attempt did not land; an earlier one without an answer may have.
             if (doubt === undefined) backoff.isSent = false;
             return { task: taskIn(id, results), isFresh: true };
           },
         };
       }
       if (!isFresh) return { kind: 'look' };
-      // A later claim has ended since, and overwritten whether ours landed.
+      // A later claim has ended since, and overwritten the note of whether ours landed.
       const sentToken = sentFor?.owner?.token ?? Number.POSITIVE_INFINITY;
       if (doubt !== undefined && (ended?.token ?? 0) > sentToken) throw doubt;
       return { kind: 'answer', answer: notOwner(task) };

@@ -131,7 +131,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     const { task, status, readAt } = known;
     const decided = decideClaim(task, this.#request, status);
     if (decided.kind === 'lost-too-often') {
-      // Read again after this, whether it landed or not.
+      // The task is read again after this write, whether it landed or not.
       const deeds = this.#deeds(task, decided.kind, decided.write);
       return { kind: 'step', transaction: idleTransaction(task, decided.write), deeds, then: () => undefined };
     }
@@ -184,7 +184,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   #landed(before: Task, { status, bookkeeping }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
     const { holder } = this.#request;
     const owner = { holder, token: revision, mod: revision, lease: ground.leaseId };
-    // The head is the one before this write, which has put another one.
+    // Drops the head, which is from before this write: the write has put a newer one.
     const { head: _head, ...entry } = bookkeeping;
     const task: Task = {
       ...before,

@@ -1,7 +1,7 @@
 /** Ends of claims that a server carries out for other programs, which send them again if they get no answer. */
 import type { ClaimName } from '../../core/index.ts';
 
-/** No name of a field, because only a server repeats an end for another program. */
+/** A symbol and not a named field, because only a server repeats an end for another program. */
 const REQUEST = Symbol('request');
 
 /** The same claim, for an end that may be sent again under this id. Without an id, each end is another request. */

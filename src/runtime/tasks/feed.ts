@@ -27,7 +27,7 @@ export class TaskFeed {
 
   /** Resolves once the store has confirmed the watch: the listener gets every change after that. */
   async listen(listener: FeedListener): Promise<void> {
-    // A resync skips changes up to a revision that only those listeners have caught up to that it began with.
+    // A resync skips changes up to a revision that only the listeners it began with have caught up to.
     while (this.#resyncing !== undefined) await this.#resyncing.catch(() => undefined);
     this.#listeners.add(listener);
     try {

@@ -43,7 +43,7 @@ import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /**
  * The first page has this number of keys, later ones as many as make an answer of about this size. Each page costs etcd a walk
- * over all keys, and a long one keeps the event loop.
+ * over all keys, and a long page blocks the event loop.
  */
 const FIRST_PAGE = 500;
 const LARGEST_PAGE = 2500;

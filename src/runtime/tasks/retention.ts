@@ -27,7 +27,7 @@ import type { TaskCache } from './task-cache.ts';
 export interface Retention {
   /** Finished tasks are kept for this long, at most for a year. */
   readonly keepMs: number;
-  /** And at most this many of them. */
+  /** At most this many finished tasks are kept. */
   readonly keepMost: number;
 }
 

@@ -131,14 +131,14 @@ export class TaskWaiters {
   }
 
   /**
-   * Waits until the cache is no older than a refusal: before that, it may still show the task as claimable. No task has to
-   * change until then, but one that can be claimed after the refusal has changed since, or a task that it depends on has.
+   * Waits until the cache is no older than a refusal: before that, it may still show the task as claimable. This may need no
+   * change of the task; but if the task becomes claimable after the refusal, it or a task that it depends on has changed.
    */
   async #reached(revision: Revision, deadline: WaitDeadline): Promise<void> {
     while (this.#cache.asOf < revision && !deadline.isOver) await nextCall(this.#catchingUp, deadline);
   }
 
-  /** By what the cache knows, the task can be claimed now, or never will be. */
+  /** Whether the task can be claimed now, or never will be, as far as the cache knows. */
   #isDecided(id: string): boolean {
     const task = this.#cache.get(id);
     if (task?.data === undefined || this.#cache.claimable.has(id)) return true;

@@ -283,7 +283,7 @@ export class Tasks {
     return this.#dispatch.retention.settings();
   }
 
-  /** Changes that for all processes that use this store. */
+  /** Changes how long and how many, for all processes that use this store. */
   async configure(settings: Partial<Retention>): Promise<Retention> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(settings, { keepMs: keepTime, keepMost: wholeNumber });

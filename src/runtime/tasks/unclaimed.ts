@@ -64,9 +64,9 @@ export function requeueTask(
   });
 }
 
-/** Who forgets a task, and which one. */
+/** Who forgets a task, and who must have published it. */
 export interface Forgetting extends Doer {
-  /** Only if this one has published it. */
+  /** Forgets the task only if this publisher published it. */
   readonly publishedBy?: string;
 }
 

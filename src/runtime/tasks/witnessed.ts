@@ -31,7 +31,7 @@ export function taskDeeds(
       command,
       outcome,
       events: events.map(({ type }) => type),
-      // Only read if the witness is on: to hash the data costs more than the rest of the write.
+      // A getter, read only if the witness is on: hashing the data costs more than the rest of the write.
       get detail() {
         const whole: { [name: string]: Json } = { ...detail };
         said(whole, {

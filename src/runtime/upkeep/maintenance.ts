@@ -33,7 +33,7 @@ export class Maintenance {
   readonly #tasks: Pick<Dispatch, 'repairs' | 'retention' | 'cache'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
-  /** The maintainer has it once it has gone through all records. */
+  /** Only a maintainer has an index, once it has gone through all records. */
   #index: RecordIndex | undefined;
   #running: Promise<unknown> | undefined;
   /** The maintenance of the record, which may take longer than a round. */
@@ -110,8 +110,8 @@ export class Maintenance {
   }
 
   /**
-   * `waitsForKeeper`: not in the rounds. What keeps a copy of the record may hang, such as a disk of the network, and the rounds
-   * of this process are those of the whole store.
+   * `waitsForKeeper`: false in the rounds. What keeps a copy of the record, such as a network disk, may hang, and the rounds of
+   * this process are those of the whole store.
    */
   async #finish(swept: Sweep['swept'], waitsForKeeper: boolean): Promise<Swept> {
     const { store, stopped } = this.#runtime;

@@ -19,7 +19,7 @@ export interface Free {
   readonly head: Head | undefined;
 }
 
-/** With the round that found it free. */
+/** A free record, with the round that found it free. */
 interface FoundFree extends Free {
   readonly round: number;
 }
@@ -96,8 +96,8 @@ export class RecordIndex {
   }
 
   /**
-   * Whether the record was free a round ago already: that of a lock in occasional use would only be made again. Only with a
-   * token up to `revision`, the store's: a token can be ahead of the store, since one write may grant many times.
+   * Whether the record was free a round ago already: the record of a lock in occasional use would only be made again. Its token
+   * must not exceed `revision`, the store's: a token can be ahead of the store, since one write may grant many times.
    */
   isLongFree({ round, token }: FoundFree, revision: Revision): boolean {
     return round < this.#round && token <= revision;

@@ -111,7 +111,7 @@ export class Sweep {
       }
       index.asOf = changed.asOf;
     }
-    // Listed after the records were followed: a lease that one of them names and that is not in the list has ended.
+    // Lists the leases after the records were followed: a lease that a record names and the list lacks has ended.
     const listed = await this.#listAnchors();
     const stale: string[] = [];
     for (const [lease, held] of index.byLease()) {
@@ -197,7 +197,7 @@ export class Sweep {
     return listed ?? 0;
   }
 
-  /** A lease that nothing was known of, and that was not in the list although its record is older than it, has ended. */
+  /** Notes that an unknown lease has ended: the list lacks it, although the record that names it is older than the list. */
   #assumeGone(lease: string, listed: Revision): void {
     if (!this.#runtime.anchors.isKnown(lease)) this.#runtime.anchors.saw(lease, false, listed);
   }

@@ -34,7 +34,7 @@ async function enterGone(
 ): Promise<number> {
   let entered = 0;
   for await (const pair of pairsIn(runtime, prefixed(`${HEADS}${kind}/`))) {
-    // What another program wrote there, verification names.
+    // Verification names what another program wrote there.
     const document = headOf(pair);
     if (document?.['isLeased'] !== true) continue;
     const resource = resourceOfChain(pair.key, HEADS);
@@ -80,7 +80,7 @@ async function enterTasks(runtime: Runtime, tasks: Iterable<Task>): Promise<numb
   return entered + gone;
 }
 
-/** What another program did to the chain of one task, verification names; the others are entered. */
+/** Verification names what another program did to the chain of a task; the other tasks are entered. */
 function unlessCorrupt(error: unknown): number {
   if (Failure.is(error, 'corrupt')) return 0;
   throw error;

@@ -137,8 +137,8 @@ export function isAwaited(pending: unknown): boolean {
 }
 
 /**
- * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also that it is sensitive,
- * although the witness is off: the process that serves it may have switched that on.
+ * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also says that it is
+ * sensitive, even if the witness is off: the process that serves it may have switched the witness on.
  */
 export function stamp(pending: PendingCommand<AnyCommand, AnyOutcome>, witness: Witness): void {
   if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
@@ -246,9 +246,9 @@ export function inTime<Command extends AnyCommand, Outcome>(
 }
 
 /**
- * Settles the commands that only their mark identifies, and gives back the rest. If the record does not have the mark, the
- * first attempt has not landed, and never will: it compares a record that is gone, or will be after the next attempt. So the
- * command is tried again; but a `break` fails, because it means the holders of that time.
+ * Settles the commands that only their mark identifies, and returns the rest. If the record does not have the mark, the first
+ * attempt has not landed, and never will: it compares a record that is gone, or will be after the next attempt. So the command
+ * is tried again; but a `break` fails, because it means the holders of that time.
  */
 export function withoutMarked<Command extends AnyCommand, Outcome>(
   batch: PendingCommand<Command, Outcome>[],

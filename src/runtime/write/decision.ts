@@ -38,7 +38,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
 ): Decision<State> {
   const { most = Number.POSITIVE_INFINITY } = at;
   const decision = new Decision(state, at, isWitnessed);
-  // Plain loops here and below, for speed: every acquire and every release passes them.
+  // Plain loops here and below, for speed: every acquire and every release runs them.
   for (let i = 0; i < batch.length; i++) {
     const pending = batch[i] as PendingCommand<Command, Outcome>;
     const { command } = pending;
@@ -139,7 +139,7 @@ export class Decision<State extends Coordinated> {
     this.revision = revision;
   }
 
-  /** Concerns only the caller, under the session of this process. */
+  /** Whether it concerns only the caller, under the session of this process. */
   get isPlain(): boolean {
     return (
       this.answers.length === 0 &&

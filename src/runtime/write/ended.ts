@@ -1,4 +1,4 @@
-/** How a hold ended, from the history of its record: for a release in doubt of which no letter can tell. */
+/** Finds in the history of a record how a hold ended: for a release without an answer, if no letter tells. */
 import type { Clock } from '../../clock.ts';
 import type { Claim, Hold, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';

@@ -72,8 +72,8 @@ export class SharedWrites {
       if (!succeeded) return this.#alone(some);
       for (const { resolve } of some) resolve({ succeeded, revision, results: [] });
     } catch (error) {
-      // The store was not reached, or did not answer: that concerns all. What else fails, such as the end of a lease, concerns
-      // one of them, and nothing was done.
+      // The store was not reached, or did not answer: that concerns all. Any other failure, such as the end of a lease,
+      // concerns one of them, and nothing was done.
       if (!isTrouble(error) && !Failure.is(error, 'closed')) return this.#alone(some);
       for (const { reject } of some) reject(error);
     }

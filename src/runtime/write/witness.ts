@@ -158,8 +158,8 @@ export class Witness {
   }
 
   /**
-   * What a process sends that takes the witness to be off. Without a session it may be wrong: the write then compares that nobody
-   * has switched the witness on meanwhile, or the record would lack the write. `switchedOn` reads the answer.
+   * The transaction of a process that takes the witness to be off. Without a session it may be wrong: the write then compares
+   * that nobody has switched the witness on meanwhile, or the record would lack the write. `switchedOn` reads the answer.
    */
   unlessSwitchedOn(transaction: Transaction): Transaction {
     if (this.#isOn === true || this.#host.session !== undefined) return transaction;
@@ -171,7 +171,7 @@ export class Witness {
     };
   }
 
-  /** Whether a write failed that took the witness to be off, and shows that it is on by now. */
+  /** Whether a write that took the witness to be off has failed, and shows that the witness is on by now. */
   switchedOn({ succeeded, results }: TransactionResult): boolean {
     if (succeeded || this.#isOn === true) return false;
     const found = pairIn(results, WITNESS_SETTING);
@@ -224,7 +224,7 @@ export function chainEnd(document: KeyValue | undefined, own: KeyValue | undefin
   const inDocument = document === undefined ? undefined : headIn(document);
   if (inDocument !== undefined) return { ...inDocument, keyMod: undefined };
   const stored = own === undefined ? NO_CHAIN : headIn(own, true);
-  // To begin again would overwrite the first entry.
+  // A chain that began again would overwrite its first entry.
   if (stored === undefined) throw new Failure('corrupt', `${own?.key}: it does not name the last entry of a chain`);
   // While the document is there, nobody writes the key.
   return { seq: stored.seq, hash: stored.hash, keyMod: document === undefined ? (own?.modRevision ?? 0) : undefined };

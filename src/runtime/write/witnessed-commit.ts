@@ -37,7 +37,7 @@ export interface Deed {
   readonly carrier?: string;
   /** The end of the chain as the carrier had it, which was put at `keyMod`. */
   readonly carried?: ChainEnd | undefined;
-  /** Something exists under this name from now on that a lease may end, or another program, which nobody would enter. */
+  /** From now on something exists under this name that a lease or another program may end, and no write would enter that. */
   readonly isLeased?: boolean;
   /** Takes the entry, once it is in the store. */
   readonly entered?: (entry: WitnessEntry) => void;
@@ -111,8 +111,8 @@ function attempt(
       witness.ends.saw(path, found, revision, end);
       isNew = true;
     }
-    // The end of a chain was another one: the rest of the write may be right.
-    // Not with what a document carried along: any client may have put that document again.
+    // The end of a chain was another one, and the rest of the write may be right: tries again. Leaves out what a document
+    // carried along: any client may have put that document again.
     if (isNew) return attempt(host, transaction, deeds.map(withoutCarried), done, failed);
     done({ ...result, results: results.slice(0, transaction.failure.length) });
   };

@@ -75,7 +75,7 @@ function answeredCommand(
   const request = (before.waiting.find((waiting) => waiting.id === id) ?? { id }) as Ticket & Fields;
   const told = outcome as AnyOutcome;
   const holder = request.holder ?? told.hold?.holder;
-  // By its token: the holder may have taken over from an earlier hold of its own, of which another event tells.
+  // Finds the event by its token: the holder may have taken over from an earlier hold of its own, which has another event.
   const token = told.hold?.token;
   const own = events.findIndex((event) => event.holder === holder && (token === undefined || event['token'] === token));
   const [event] = own < 0 ? NONE : events.splice(own, 1);
@@ -113,7 +113,7 @@ function traced(trace: string | undefined): { readonly trace?: string } {
   return trace === undefined ? {} : { trace };
 }
 
-/** Only what may wait, and did. */
+/** How long the command waited, if it is one that may wait, and did. */
 function waited({ kind, origin }: Fields, at: number): { readonly waitedMs?: number } {
   const isWait = kind === 'acquire' || kind === 'upgrade';
   return isWait && Number.isFinite(origin?.at) ? waitedSince((origin as Origin).at, at) : {};
@@ -141,7 +141,7 @@ function detailOf(command: Fields, { hold }: AnyOutcome, losses: readonly Loss[]
   return detail;
 }
 
-/** Whose holds have gone stale: the process that notices it asks, and is none of them. */
+/** The holders whose holds have gone stale: the process that notices it asks, and is none of them. */
 function warnedOf(events: readonly Event[]): Detail {
   const stale = events.filter(({ type }) => type.endsWith(':stale'));
   if (stale.length === 0) return {};

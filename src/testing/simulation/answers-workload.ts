@@ -31,7 +31,7 @@ export class AnswersWorker extends User {
     ];
   }
 
-  /** Twice without a time limit: the second request joins the first, and both are granted when the other reader leaves. */
+  /** Asks twice without a time limit: the second request joins the first; both are granted when the other reader leaves. */
   async #becomeWriterTwice(): Promise<void> {
     const { lock, reader, other } = await this.#readers('twice');
     this.doing = `becomes the writer of ${lock.name} twice`;
@@ -52,7 +52,7 @@ export class AnswersWorker extends User {
     }
   }
 
-  /** Where the store stays away until the caller gives up on it, nothing becomes of the request later. */
+  /** If the store stays away until the caller gives up on it, the request must have no effect later. */
   async #failToBecomeWriter(): Promise<void> {
     const { lock, reader, other } = await this.#readers('unanswered');
     const believer = this.checker.granted(reader, this.process);
@@ -63,7 +63,7 @@ export class AnswersWorker extends User {
         (error: unknown) => error,
       );
       if (this.random.chance(0.7)) {
-        // Its time is over when the process goes on, and no answer has come.
+        // When the process goes on, the time of the request is over, and no answer has come.
         await this.world.sleep(1, this.process);
         this.process.pause(2100);
       }
@@ -122,7 +122,7 @@ export class AnswersWorker extends User {
     }
   }
 
-  /** What is under way when a process closes fails at once. */
+  /** Whether this process has closed: then a call fails at once. */
   #isClosed(): Promise<boolean> {
     const closed = (error: unknown): boolean => Failure.is(error, 'closed');
     return this.box
@@ -150,7 +150,7 @@ export class AnswersWorker extends User {
       this.fail(`${lock.resource} is waited for, and ${this.name} made it free ${SERVED_MS} ms ago`);
   }
 
-  /** Gets it as soon as the person decides, who may be in another process. */
+  /** Gets the lock as soon as the person decides, perhaps in another process. */
   async #waitForAPerson(): Promise<void> {
     const lock = this.box.lock('left');
     this.doing = `waits for ${lock.name}`;
@@ -169,7 +169,7 @@ export class AnswersWorker extends User {
     await this.under(await lock.acquire());
   }
 
-  /** Gives up in the moment in which it may be granted. */
+  /** Gives up at the moment when its request may be granted. */
   async #impatient(): Promise<void> {
     const lock = this.box.lock(this.pickLock());
     this.doing = `waits a moment for ${lock.name}`;
@@ -209,7 +209,7 @@ export class AnswersWorker extends User {
     }
   }
 
-  /** Who dies before a process begins is never in its way, although it did not see it die. */
+  /** A holder that died before a process began is never in its way, although the process did not see it die. */
   async #tryWhereSomebodyDied(): Promise<void> {
     const crowd = this.box.semaphore('crowd', { capacity: CROWD });
     this.doing = 'tries for a slot of the dead';
@@ -220,7 +220,7 @@ export class AnswersWorker extends User {
       this.fail(`${crowd.resource} was refused to ${this.name}, although a slot was left by the dead`);
   }
 
-  /** Half of the users ask for all that they want together. Uses the slot if there is one. */
+  /** Half of the users ask by `tryAcquireAll`. Uses the slot if there is one. */
   async #isFull(crowd: Semaphore): Promise<boolean> {
     if (this.name.endsWith('1')) {
       const attempt = await this.box.tryAcquireAll([{ semaphore: crowd.name, capacity: CROWD }]);
@@ -232,7 +232,7 @@ export class AnswersWorker extends User {
     return attempt.kind === 'full';
   }
 
-  /** The first failure that is not to be expected counts. */
+  /** Throws the first unexpected failure. */
   async #all(under: readonly Promise<void>[]): Promise<void> {
     for (const one of await Promise.allSettled(under))
       if (one.status === 'rejected' && !isExpected(one.reason)) throw one.reason as Error;

@@ -210,7 +210,7 @@ export class Checker {
 
   // What users ask for
 
-  /** Makes a name that no other user gets. */
+  /** Returns a capacity that no other user gets. */
   nextCapacity(): number {
     return this.#lastCapacity++;
   }

@@ -248,7 +248,7 @@ class Simulation {
         try {
           see(changes);
         } catch {
-          // Kept by the checker.
+          // The checker keeps the violation.
         }
       }
     })();
@@ -296,7 +296,7 @@ class Simulation {
     try {
       this.#checker.fail(`${process.name} spins: it called the store ${calls} times in ten seconds`);
     } catch {
-      // Kept by the checker.
+      // The checker keeps the violation.
     }
   }
 
@@ -319,7 +319,7 @@ class Simulation {
       try {
         this.#checker.lookAtAll();
       } catch {
-        // Kept by the checker.
+        // The checker keeps the violation.
       }
       this.#lookAround();
     });

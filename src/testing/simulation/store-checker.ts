@@ -56,7 +56,7 @@ export class StoreChecker {
   readonly #highest = new Map<string, number>();
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
-  /** When each lease ended that did. */
+  /** When each lease ended, for those that have. */
   readonly #endedAt = new Map<string, number>();
   /** The holds whose holders released them, by resource and token. */
   readonly #released = new Set<string>();
@@ -201,8 +201,8 @@ export class StoreChecker {
   }
 
   /**
-   * The number of the last write of this resource, if it left a hold that may be taken, because its lease ended before this time,
-   * and there is a request that waits, or none; otherwise undefined.
+   * The number of the last write of this resource, if it left a hold that may be taken, because its lease ended before this
+   * time, and a request waits exactly if `isWaitedFor`; otherwise undefined.
    */
   leaves(resource: string, before: number, isWaitedFor: boolean): number | undefined {
     const { holds = [], onStale } = this.#records.get(resource) ?? {};

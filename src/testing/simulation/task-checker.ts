@@ -102,7 +102,7 @@ export class TaskChecker {
     }
   }
 
-  /** Records that a worker was answered that its task is complete. */
+  /** Records that a worker got the answer that its task is complete. */
   completed(id: string, token: number): void {
     if (!this.#completed.has(`${id} #${token}`)) {
       this.#fail(`the worker of ${taskResource(id)} heard that #${token} has completed it, which it never did`);

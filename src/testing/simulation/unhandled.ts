@@ -12,7 +12,7 @@ export function noticeUnhandled(checker: Checker): { stop(): void } {
     try {
       checker.fail(`a process ended by what nobody caught: ${String(error)}`);
     } catch {
-      // Kept by the checker.
+      // The checker keeps the violation.
     }
   };
   const before = process.listeners('unhandledRejection');

@@ -42,7 +42,7 @@ export abstract class User {
   protected readonly checker: Checker;
   protected readonly random: Random;
   protected readonly locks: readonly string[];
-  /** Resolves once it has finished its rounds. */
+  /** Whether it has finished its rounds. */
   isDone = false;
   doing = 'begins';
 
@@ -112,7 +112,7 @@ export abstract class User {
     else await hold.release();
   }
 
-  /** Releases a detached hold, which is said to be released only if it was, and not taken away before. */
+  /** Releases a detached hold: the answer must not be `released` if the hold was taken away before. */
   protected async releaseClaim(
     of: { release(claim: Claimed): Promise<{ readonly kind: string }> },
     claim: Claimed,
@@ -209,7 +209,7 @@ export abstract class User {
     try {
       this.checker.fail(what);
     } catch {
-      // Kept by the checker.
+      // The checker keeps the violation.
     }
   }
 }

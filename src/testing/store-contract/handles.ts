@@ -43,7 +43,7 @@ export const handlePromises: readonly StorePromise[] = [
       });
       const isOver = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve()));
       await replace();
-      // A process that holds something renews it; one that does not is in no hurry to learn of it.
+      // Renews, as a process that holds something does; one that holds nothing is in no hurry to learn of the end.
       await store.keepLeaseAlive(id).catch(() => undefined);
       await isOver;
       assert.ok(Failure.is(over.reason, 'closed'));

@@ -28,7 +28,7 @@ export interface Freshness {
   readonly renewedMs: number;
 }
 
-/** A session renews at a third of its time; one that has not at half of it is late. */
+/** A session renews after a third of its time; one that has not renewed after half of it is late. */
 const OVERDUE = 0.5;
 /** The number of requests at a time. */
 const ABREAST = 32;

@@ -114,7 +114,7 @@ export interface SavedState {
   readonly tasks: readonly SavedTask[];
   /** The pipelines, by id. */
   readonly pipelines: readonly SavedPipeline[];
-  /** The keys of the bus with their values; none of an etcd, where they are those of other programs too. */
+  /** The keys of the bus with their values; none from etcd, where other programs have such keys too. */
   readonly keys: Readonly<Record<string, string>>;
   /** How long finished tasks are kept, beside the tasks; absent if nobody has set it. */
   readonly retention?: Retention;

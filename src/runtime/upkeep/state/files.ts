@@ -53,8 +53,8 @@ export async function readState(dir: string): Promise<SavedState> {
 }
 
 /**
- * Each directory on its own: a recursive `mkdir` of Node never ends where a directory exists in which none can be made, as
- * in /proc. Answers once there is a directory.
+ * Makes each directory on its own: a recursive `mkdir` of Node never ends below a directory in which none can be made, such as
+ * /proc. Resolves once the directory exists.
  */
 async function makeDirectory(dir: string): Promise<void> {
   try {
@@ -70,7 +70,7 @@ async function makeDirectory(dir: string): Promise<void> {
   }
 }
 
-/** For its owner alone: tasks, logs and keys may contain secrets. */
+/** Writes a file for its owner alone: tasks, logs and keys may contain secrets. */
 async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(path, 'wx', 0o600);
   try {
@@ -96,7 +96,7 @@ const MISTAKES: Readonly<Record<string, string>> = {
   EISDIR: 'this is a directory where a file should be',
 };
 
-/** The same of a file that is to be read. */
+/** The same for a file that is to be read. */
 const NOT_EXPORTED: typeof MISTAKES = {
   ...MISTAKES,
   ENOENT: 'there is no such file; name a directory that export wrote',

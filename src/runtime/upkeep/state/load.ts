@@ -39,9 +39,7 @@ export type LoadOutcome =
       readonly pipelines: number;
       readonly keys: number;
     }
-  /**
-   * `loaded`: the number of resources written although another process used one of the rest meanwhile; they stay.
-   */
+  /** `loaded`: the number of resources that were written before another process came to use one of the rest; they stay. */
   | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
 
 /** A resource that cannot be loaded. */
