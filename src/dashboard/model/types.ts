@@ -177,7 +177,7 @@ export interface Slice {
   readonly releases: number;
   /** Requests that were refused. */
   readonly refusals: number;
-  /** Stale holds that passed to the next in the queue. */
+  /** Stale holds that passed to the next holder. */
   readonly reclaims: number;
   readonly waits: Tally;
   readonly holds: Tally;

@@ -27,7 +27,7 @@ export interface EtcdPlace {
   readonly serverName?: string | undefined;
   /** Whether signalbox may compact the history of the etcd. */
   readonly compacts: boolean;
-  /** The file with the certificates of the authorities that sign the servers'. */
+  /** The file with the certificate of the authority to trust. */
   readonly ca?: string | undefined;
   /** The file with the certificate of this client. */
   readonly cert?: string | undefined;
