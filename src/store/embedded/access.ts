@@ -68,7 +68,7 @@ function examined(
   const access = { share, heir: heirOf(stat, share) };
   const parts = partsOf(directory);
   refuseOddKinds(parts);
-  // In a directory that all members write, the owner of a file says nothing about who put it there.
+  // In a directory that all members write, the owner of a file does not show whether to trust it.
   if (share === 'none' || !isSharedDirectory(stat)) refuseForeign(parts, trust);
   return { stat, parts, isOurs, access };
 }
