@@ -7,15 +7,15 @@ export interface Clock {
   /** Milliseconds that only ever grow, the same for all processes of one machine; may stand still in suspend. */
   monotonic(): number;
   /**
-   * Milliseconds since the machine started, suspend included, in steps of 10: asked when the other two disagree, to tell
+   * Milliseconds since the machine started, suspend included, in steps of 10: used when the other two disagree, to tell
    * a suspended machine from a wall clock that was set. Undefined where the system has no such clock.
    */
   uptime?(): number | undefined;
-  /** Calls once, after at least `delayMs`. A timer never keeps a process alive by itself. */
+  /** Runs `call` once, after at least `delayMs`. A timer never keeps a process alive by itself. */
   timer(delayMs: number, call: () => void): Timer;
   /**
-   * Calls once after everything else that is ready on the event loop had its turn, and keeps the process alive until then. A
-   * timer of no delay is not that: Node runs due timers one after the other, before it looks at the network.
+   * Runs `call` once, after everything else that is ready on the event loop, and keeps the process alive until then. A
+   * timer without delay would not do: Node runs due timers one after the other, before it looks at the network.
    */
   afterOthers?(call: () => void): void;
   /** Keeps the process alive until it is cancelled: a process that waits must not end. */
@@ -24,7 +24,7 @@ export interface Clock {
 
 /** A call that is due later. */
 export interface Timer {
-  /** The call is not made. */
+  /** Prevents the call. */
   cancel(): void;
 }
 
@@ -38,7 +38,7 @@ export const systemClock: Clock = {
     const [seconds, nanoseconds] = process.hrtime();
     return seconds * 1e3 + nanoseconds / 1e6;
   },
-  // Other systems calculate it from the wall clock.
+  // Other systems compute it from the wall clock.
   uptime: () => (process.platform === 'linux' ? uptime() * 1e3 : undefined),
   timer(delayMs, call) {
     let handle: NodeJS.Timeout;
@@ -48,7 +48,7 @@ export const systemClock: Clock = {
       handle.unref();
     };
     wait(Math.max(0, delayMs));
-    // Node forgets a cancelled timer that keeps the process alive, and wakes the process in vain for any other.
+    // Node drops a cancelled timer at once only if it keeps the process alive; any other would still wake the process in vain.
     return { cancel: () => clearTimeout(handle.ref()) };
   },
   afterOthers: (call) => void setImmediate(call),

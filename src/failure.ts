@@ -29,7 +29,7 @@ export type FailureCode =
   /** A hold ended before its holder released it. */
   | 'hold-lost';
 
-/** The same in every copy of this class: the command line consists of several bundles, and each contains one. */
+/** The same symbol in every copy of this class: the command line consists of several bundles, and each contains a copy. */
 const MARK = Symbol.for('signalbox.Failure');
 
 /** The one error that signalbox throws; `code` says what failed. */
@@ -55,7 +55,7 @@ export class Failure extends Error {
     return typeof error === 'object' && error !== null && MARK in error;
   }
 
-  /** Whether it is a `Failure`, of this code if one is named. */
+  /** Whether it is a `Failure`, and has this code if one is named. */
   static is(error: unknown, code?: FailureCode): error is Failure {
     return error instanceof Failure && (code === undefined || error.code === code);
   }

@@ -37,7 +37,7 @@ export interface Commands {
 export interface CommandResult {
   /** 128+n if signal n ended it. */
   readonly exitCode: number;
-  /** What it printed, stdout and stderr as they came; of long output the beginning and the end. */
+  /** What it printed, stdout and stderr in the order they came; only the beginning and the end of long output. */
   readonly output: string;
 }
 

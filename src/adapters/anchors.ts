@@ -15,11 +15,11 @@ import { printedBy } from './program.ts';
 
 /** A place outside of the store. */
 export interface Anchor {
-  /** As it was named: `file:/srv/anchors.jsonl`. */
+  /** The place as the user named it: `file:/srv/anchors.jsonl`. */
   readonly name: string;
   /** Resolves once the checkpoint is kept. */
   keep(checkpoint: Checkpoint): Promise<void>;
-  /** What is kept there. Only a file and a git ref can be read again. */
+  /** The checkpoints that are kept there. Only a file and a git ref can be read again. */
   kept(): Promise<readonly Checkpoint[]>;
 }
 
@@ -110,7 +110,7 @@ function commandAnchor(name: string, command: string, { cwd, env }: AnchorOption
   };
 }
 
-/** Other lines, such as the words around a checkpoint in a comment, are skipped; a checkpoint that is damaged is not. */
+/** Skips other lines, such as the words around a checkpoint in a comment, but not a damaged checkpoint. */
 function checkpointsIn(lines: readonly string[], where: string): readonly Checkpoint[] {
   const found = lines.flatMap((line, i) => {
     if (!line.startsWith('{')) return [];

@@ -27,7 +27,7 @@ export interface CommandsOptions {
   readonly root: string;
   /** Default 60 s. */
   readonly timeoutMs?: number;
-  /** Between TERM and KILL. Default 2 s. */
+  /** The time between TERM and KILL. Default 2 s. */
   readonly graceMs?: number;
   /** How much of the output is kept. Default 64 KiB. */
   readonly outputLimitBytes?: number;
@@ -73,7 +73,7 @@ function programOf(cmd: CommandLine): readonly [string, ...string[]] {
   if (program.trim() === '') throw new Failure('invalid', `${shown(cmd)} is not a command`);
   if (parts.some((part) => part.includes('\0'))) throw new Failure('invalid', `${shown(cmd)}: a NUL cannot be passed`);
   if (typeof cmd !== 'string') return [program, ...args];
-  // Both streams into one pipe, so that the output keeps its order.
+  // Sends both streams into one pipe, so that the output keeps its order.
   return ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', '/bin/sh', '-c', cmd];
 }
 
@@ -118,7 +118,7 @@ function late(cmd: CommandLine, timeoutMs: number, output: string): Failure {
   return new Failure('unavailable', `${shown(cmd)} took longer than ${timeoutMs} ms and was ended; ${words}`);
 }
 
-/** Without this check Node would report the program as missing. */
+/** Checks the directory: without this, Node would report the program as missing. */
 async function checkDirectory(path: string): Promise<void> {
   const found = await stat(path).catch((error: Error) => error);
   if (!(found instanceof Error) && found.isDirectory()) return;

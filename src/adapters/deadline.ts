@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events';
 import { Failure } from '../failure.ts';
 
 /**
- * Gives some work one time limit: its signal aborts when time is over or when `signal` aborts, and everything the work waits
- * for ends then. It also aborts when the work has ended, for anything that is left of it.
+ * Gives some work one time limit: its signal aborts when time is over or when `signal` aborts, and everything the work
+ * waits for ends then. It also aborts when the work has ended, to end anything that the work left running.
  */
 export async function within<T>(
   ms: number,
@@ -13,7 +13,7 @@ export async function within<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const over = new AbortController();
-  // Everything that the work waits for listens to it.
+  // Everything that the work waits for listens to this signal.
   setMaxListeners(0, over.signal);
   const aborted = (): void => over.abort(signal?.reason);
   const timer = setTimeout(() => over.abort(new Failure('unavailable', `${what} took longer than ${ms} ms`)), ms);

@@ -44,7 +44,7 @@ async function placeOf(path: string, root: string): Promise<Place | undefined> {
     throw trouble(root, error);
   });
   const named = resolve(root, path);
-  // An absolute path may name the root by where it really is.
+  // An absolute path may name the root by its real path.
   if (!isInside(named, resolve(root)) && !isInside(named, realRoot)) throw outside(path, root);
   const real = await realpath(named).catch(absent(path));
   if (real === undefined) {
@@ -56,7 +56,7 @@ async function placeOf(path: string, root: string): Promise<Place | undefined> {
   return { root: realRoot, path: real };
 }
 
-/** With a slash at its end a path names a directory, and no file of that name. */
+/** A path with a slash at its end names a directory, not a file. */
 export function namesDirectory(path: string): boolean {
   return /(^|\/)\.?$/.test(path);
 }

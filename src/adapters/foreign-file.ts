@@ -10,7 +10,7 @@ import { Failure, shown } from '../failure.ts';
 const CAREFULLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 
 export interface ForeignFile {
-  /** As errors name it. */
+  /** The name of the file in errors. */
   readonly name: string;
   readonly limitBytes: number;
   readonly signal?: AbortSignal | undefined;
@@ -18,7 +18,7 @@ export interface ForeignFile {
   readonly check?: (file: FileHandle) => Promise<void>;
 }
 
-/** Of `path`, which must be no link. Throws what the system throws if it is not there or cannot be opened. */
+/** Reads the file at `path`, which must be no link. Throws the system's error if it is not there or cannot be opened. */
 export async function readForeign(path: string, foreign: ForeignFile): Promise<Buffer> {
   const { name, limitBytes, check } = foreign;
   // Opening a device can do something to it.
@@ -60,7 +60,7 @@ function absent(path: string, cause: unknown): undefined {
   throw new Failure('unavailable', `${path} cannot be looked at: ${message}`, { cause });
 }
 
-/** Some files do not know their size, and others grow. */
+/** Reads up to the limit: some files do not know their size, and others grow. */
 async function readAll(file: FileHandle, { name, limitBytes, signal }: ForeignFile): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let length = 0; ;) {

@@ -14,7 +14,7 @@ import { checkPlace, gitDirectoryOf, linkedGitDirectories, unseen } from './work
 /** Where a branch is. */
 export interface Tip {
   readonly commit: string;
-  /** Its own, and that of the branch it stands for if it is an alias. */
+  /** The ref of the branch, and if it is an alias, that of the branch it stands for. */
   readonly refs: readonly string[];
 }
 
@@ -29,10 +29,10 @@ interface Asking extends Partial<At>, Pick<ProgramOptions, 'onOutput' | 'isCutSh
   readonly answers?: readonly number[];
 }
 
-/** Since 2.36 git tells worktrees with NULs between; one that does not know `-z` says so with this. */
+/** Since 2.36 git can list worktrees with NULs between them; a git that does not know `-z` exits with this code. */
 const USAGE = 129;
 const GITLINK = '160000';
-/** The changed files that only a filter can judge. A single file without a filter decides. */
+/** How many changed files that only a filter can judge are looked at. A single file without a filter decides. */
 const MOST_COMPARED = 100;
 
 export class GitLook {
@@ -46,7 +46,7 @@ export class GitLook {
     this.#signal = signal;
   }
 
-  /** Nothing for branches that do not exist. */
+  /** Has no entry for a branch that does not exist. */
   async tipsOf(names: readonly string[]): Promise<ReadonlyMap<string, Tip>> {
     const refs = names.flatMap(refsOf);
     // A pattern without wildcards is the ref itself, or a directory of refs; those are sorted out below.
@@ -72,7 +72,7 @@ export class GitLook {
     return found;
   }
 
-  /** Every worktree that has the branch checked out, is detached at its tip, or has it to go back to. */
+  /** Every worktree that has the branch checked out, is detached at its tip, or will go back to it. */
   async worktreesAt(tip: Tip): Promise<readonly WorktreeState[]> {
     const [common, listed] = await Promise.all([this.#commonDirectory(), this.#listWorktrees()]);
     const linked = await linkedGitDirectories(common, this.#signal);
@@ -161,7 +161,7 @@ export class GitLook {
       await this.#checkWithoutFilters(status.stdout, settings.ownFilters, at);
       return false;
     }
-    // Each by itself, because each has its own configuration, and git would run the programs that it names.
+    // Each submodule by itself, because each has its own configuration, and git would run the programs that it names.
     for (const submodule of submodules) {
       if (!(await this.#isClean({ cwd: submodule, isWorktree: true }))) return false;
     }
@@ -231,7 +231,7 @@ export class GitLook {
     );
   }
 
-  /** Git silently leaves out what it may not read. */
+  /** Checks that git did not leave the branch out silently because it may not read the ref. */
   async #checkAbsent(name: string): Promise<void> {
     const common = await this.#commonDirectory();
     for (const ref of refsOf(name)) {
@@ -256,7 +256,7 @@ export class GitLook {
     return parseWorktrees(lines.stdout, '\n');
   }
 
-  /** For what git prints as one line; it may have line breaks of its own in it. */
+  /** For what git prints as one line; the line may contain line breaks. */
   async #line(args: readonly string[], at: Partial<At> = {}): Promise<string> {
     const { stdout } = await this.#git(args, at);
     return stdout.replace(/\n$/, '');
@@ -284,7 +284,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
-/** Otherwise it would be the program that is said to be missing. */
+/** Checks the directory: without this, Node would report the program as missing. */
 async function checkDirectory(path: string): Promise<void> {
   const found = await stat(path).catch((error: Error) => error);
   if (found instanceof Error) throw new Failure('unavailable', `${path}: ${found.message}`, { cause: found });
@@ -292,8 +292,8 @@ async function checkDirectory(path: string): Promise<void> {
 }
 
 /**
- * Git may print `error:` because it could not read something, and end with an exit code that means "no". One that does
- * not know an option says that in the same way, and is asked otherwise.
+ * Git may print `error:` because it could not read something, and then exit with a code that means "no". A git that
+ * does not know an option prints the same, and is asked in another way.
  */
 function checkAnswer({ exitCode, stderr, isCut }: Printed, answers: readonly number[], where: string): void {
   if (isCut === true) return;

@@ -8,7 +8,7 @@ export const MINDED =
   '^(filter\\..+\\.(clean|process|required)|extensions\\.partialclone|remote\\..+\\.(promisor|partialclonefilter))$';
 
 export interface GitSettings {
-  /** Filters that the repository's own configuration names or changes. Those of the user and the system are not here. */
+  /** Filters that the repository's own configuration names or changes. Filters of the user and the system are not included. */
   readonly ownFilters: readonly string[];
   readonly isPartialClone: boolean;
 }

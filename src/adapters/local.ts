@@ -14,15 +14,15 @@ export interface LocalAdaptersOptions {
   /** The repository to inspect; files and commands stay inside it. */
   readonly root: string;
   /**
-   * A path of a local tracker, relative to the root, or `github:OWNER/NAME`. By default what `SIGNALBOX_ISSUES` says, or
-   * `.signalbox/issues.json` under the root.
+   * The path of a local tracker, relative to the root, or `github:OWNER/NAME`. By default, the value of
+   * `SIGNALBOX_ISSUES`, or `.signalbox/issues.json` under the root.
    */
   readonly issues?: string | Issues;
   /** How to reach GitHub, if the issues are there. */
   readonly github?: Omit<GitHubIssuesOptions, 'repository'>;
   /** Default 60 s. */
   readonly commandTimeoutMs?: number;
-  /** Between TERM and KILL. Default 2 s. */
+  /** The time between TERM and KILL. Default 2 s. */
   readonly commandGraceMs?: number;
   /** How much of a command's output is kept. Default 64 KiB. */
   readonly outputLimitBytes?: number;

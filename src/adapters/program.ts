@@ -10,11 +10,11 @@ export interface ProgramOptions {
   /** Not needed if `signal` sets a limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** A program that prints more is ended, and that is an error; unless `isCutShort`. */
+  /** A program that prints more is ended, which is an error unless `isCutShort` is set. */
   readonly outputLimitBytes?: number;
   /** The beginning of the output is enough: the answer says that the rest was cut off. */
   readonly isCutShort?: boolean;
-  /** Given each piece of the output, which is not kept then. */
+  /** Receives each piece of the output, which is then not kept. */
   readonly onOutput?: (chunk: Buffer) => void;
 }
 
@@ -28,7 +28,7 @@ export interface Printed {
 
 const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** Throws if it is not installed, takes too long, prints too much, is killed, or if `signal` aborts. */
+/** Throws if the program is not installed, takes too long, prints too much, is killed, or if `signal` aborts. */
 export function printedBy(program: string, args: readonly string[], options: ProgramOptions): Promise<Printed> {
   const { cwd, env, timeoutMs, signal, outputLimitBytes = OUTPUT_LIMIT_BYTES, isCutShort = false, onOutput } = options;
   signal?.throwIfAborted();

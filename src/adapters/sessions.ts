@@ -42,8 +42,9 @@ export function realSessions(options: SessionsOptions = {}): Sessions {
 }
 
 /**
- * Names are compared here: as a target tmux would take "a" for any session that begins so, "a:b" for a window, "$1" for
- * a number. `tmux new -s a.b` makes a session a_b, since "." and ":" would separate.
+ * The name as tmux shows it: `tmux new -s a.b` makes a session a_b, since "." and ":" are separators. Names are
+ * compared here: as a target, tmux would take "a" for any session that begins so, "a:b" for a window, "$1" for a
+ * number.
  */
 export function asTmuxNamesIt(name: string): string {
   if (name === '' || /[\u0000-\u001f\u007f]/.test(name))

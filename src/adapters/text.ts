@@ -1,4 +1,4 @@
-/** Bytes as text. */
+/** Reads bytes as text. */
 import { Failure, shown } from '../failure.ts';
 
 /**

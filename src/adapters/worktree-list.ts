@@ -1,17 +1,17 @@
-/** What `git worktree list --porcelain` says. The first is the main worktree. */
+/** Reads the output of `git worktree list --porcelain`. The first worktree is the main one. */
 
 export interface Worktree {
   readonly path: string;
-  /** The full ref; undefined where none is checked out. */
+  /** The full ref; undefined if no branch is checked out. */
   readonly branch?: string;
   /** The commit that is checked out; undefined if there is none. */
   readonly head?: string;
   readonly isBare: boolean;
-  /** Kept although its directory may be out of reach for a while. */
+  /** Whether git keeps the worktree although its directory may be out of reach for a while. */
   readonly isLocked: boolean;
 }
 
-/** `separator` ends each attribute; an empty one ends each worktree. */
+/** `separator` ends each attribute; an empty attribute ends each worktree. */
 export function parseWorktrees(text: string, separator: '\0' | '\n'): readonly Worktree[] {
   return text
     .split(separator + separator)

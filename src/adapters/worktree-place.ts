@@ -1,7 +1,8 @@
 /**
- * Finds a worktree's git directory, and checks that its directory is still the one that git means. A linked worktree and
- * its git directory name each other; the list of worktrees comes from the latter alone. So a directory that was moved,
- * deleted, or replaced by another repository is still in the list, and must not be judged by what is there now.
+ * Finds a worktree's git directory, and checks that its directory is still the one that git means. A linked worktree
+ * and its git directory name each other, but the list of worktrees comes from the git directory alone. So a directory
+ * that was moved, deleted, or replaced by another repository is still in the list, and must not be judged by what is
+ * there now.
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -39,7 +40,7 @@ export async function checkPlace(worktree: Worktree, gitDirectory: string, signa
   if (named !== (await realpath(gitDirectory))) throw unseen(path, `it belongs to another repository now, ${named}`);
 }
 
-/** What `.git` in a directory leads to, behind all links; undefined if it leads nowhere. */
+/** The directory to which `.git` leads, behind all links; undefined if it leads nowhere. */
 export async function gitDirectoryOf(path: string, signal?: AbortSignal): Promise<string | undefined> {
   const place = join(path, '.git');
   const found = await stat(place).catch(() => undefined);

@@ -12,7 +12,7 @@ const DEEPEST = 300;
 
 interface Converted {
   readonly value: unknown;
-  /** How many values it is, with all that is in it, and how deep. */
+  /** How many values it has, counting all that is in it, and how deep they are nested. */
   readonly size: number;
   readonly height: number;
 }
@@ -32,7 +32,7 @@ export class Conversion {
     return value;
   }
 
-  /** Where the entry at the end of the path begins, or as far along it as there is something. */
+  /** Where the entry at the path begins; if there is none, the last entry that exists on the way to it. */
   offsetOf(root: Node, path: Path): number {
     let node: Node | undefined = root;
     let offset = offsetOf(root);
@@ -92,7 +92,7 @@ export class Conversion {
       if (anchor !== undefined) this.#anchors.set(anchor, key as Node);
       values.push(value === null || value === undefined ? NULL : this.#convert(value as Node));
     }
-    // Not by assignment: `__proto__` is a key like any other.
+    // Not by assignment, because `__proto__` is a key like any other.
     return collected(values, (all) => Object.fromEntries(keys.map((key, place) => [key, all[place]])));
   }
 
@@ -137,7 +137,7 @@ function collected(parts: readonly Converted[], make: (values: readonly unknown[
   let size = 1;
   let height = 0;
   for (const part of parts) {
-    // A sum that grows beyond all numbers stays infinite, and is refused like any other.
+    // A sum beyond the largest number becomes infinite, and is refused like any other.
     size += part.size;
     height = Math.max(height, part.height);
   }

@@ -25,7 +25,7 @@ export type ReadDocument =
 /** The most mistakes that are reported at once. */
 export const MOST_TOLD = 20;
 
-/** Never throws on anything that can be in a file. What YAML needs is loaded with the first document. */
+/** Never throws, whatever is in the file. Loads the YAML parser with the first document. */
 export async function readDocument(given: string | Uint8Array, file: string): Promise<ReadDocument> {
   const read = readText(given);
   if (!read.ok) return read;

@@ -11,7 +11,7 @@ export interface PlacedProblem extends Place {
   readonly message: string;
 }
 
-/** Where an offset into the text is. */
+/** Finds the line and column of an offset into the text. */
 export class Lines {
   readonly #starts: number[] = [0];
 

@@ -4,13 +4,13 @@ import { type Document as Composed, isScalar, Scalar, visit, type YAMLError } fr
 export interface ToldSyntax {
   readonly offset: number;
   readonly message: string;
-  /** The parser no longer knows where it is: it says nothing that the first mistake does not explain. */
+  /** The parser no longer knows where it is: it only reports what follows from the first mistake. */
   readonly isSequel: boolean;
 }
 
 type Words = string | ((found: string) => string);
 
-/** By what the parser says; the first that fits. */
+/** Explanations by the parser's message; the first that fits is used. */
 const BY_MESSAGE: readonly (readonly [RegExp, Words])[] = [
   [/^Flow (sequence|map).* end with a (.)/, (found) => notClosed(found)],
   [/^Missing closing (.)quote/, 'the quote that begins here is not closed'],
@@ -58,7 +58,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
 export function syntaxTold({ code, message, pos }: YAMLError, document: Composed.Parsed, text: string): ToldSyntax {
   const offset = /^Missing closing .quote/.test(message) ? (lastQuoted(document) ?? pos[0]) : pos[0];
   const isSequel = /in YAML stream/.test(message);
-  // The variables of runbooks: between brackets, YAML takes their braces for its own.
+  // `${…}` is a variable of a runbook: between brackets, YAML would take its braces for its own.
   if (text.startsWith('${', offset - 1)) {
     return { offset: offset - 1, message: 'between [ ] or { }, ${…} goes between quotes', isSequel };
   }

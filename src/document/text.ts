@@ -15,7 +15,7 @@ export function readText(given: string | Uint8Array): ReadText {
   if (bytes.length > LARGEST_BYTES) {
     return refused(1, 1, `it has more than ${LARGEST_BYTES} bytes, and no more are accepted`);
   }
-  // A half of a character would become another one, if it were encoded before it is looked for.
+  // Text is not encoded first: that would turn half of a surrogate pair into another character, and hide it.
   const decoded = typeof given === 'string' ? given : decode(given);
   if (decoded === undefined) return refused(1, 1, 'it is not UTF-8; expected text in UTF-8');
   const text = decoded.startsWith('\ufeff') ? decoded.slice(1) : decoded;

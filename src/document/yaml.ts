@@ -1,6 +1,6 @@
 /**
- * YAML 1.2, read carefully: a file that was made to take forever, to fill the memory or to mean something else than
- * it says is refused before it can.
+ * Reads YAML 1.2 carefully: refuses a file that was made to take forever, to fill the memory, or to mean something else
+ * than it says, before it can.
  *
  *     text ──lexer, parser──▶ tokens ──composer──▶ nodes ──convert──▶ value
  *             counted, and                          the words for
@@ -16,9 +16,9 @@ export type ReadYaml =
   | { readonly ok: true; readonly value: unknown; placeOf(path: Path): Place }
   | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
 
-/** Twice as deep as conditions go. The composer calls itself, and a stack that is full ends the whole process. */
+/** Twice as deep as conditions go. The composer is recursive, and a stack overflow would end the whole process. */
 const DEEPEST = 300;
-/** A runbook of 200 phases has some 20 000. */
+/** A runbook of 200 phases has some 20,000 tokens. */
 const MOST_TOKENS = 200_000;
 
 export function readYaml(text: string): ReadYaml {
@@ -50,7 +50,7 @@ type Parsed = { readonly tokens: readonly Token[] } | { readonly refused: string
 type Token = Parameters<Composer['next']>[0];
 
 function parse(text: string): Parsed {
-  // Reported first, because it would change the meaning of the rest.
+  // Reported first, because a directive would change the meaning of the rest.
   const directive = /^%.*$/m.exec(text.slice(0, /^---/m.exec(text)?.index ?? 0));
   if (directive !== null) {
     return {
@@ -78,13 +78,13 @@ function compose(tokens: readonly Token[], length: number): readonly Composed.Pa
     merge: false,
     stringKeys: true,
     prettyErrors: false,
-    // Looked for in the conversion: here each key would be compared with all others.
+    // The conversion looks for duplicates: the composer would compare each key with all others.
     uniqueKeys: false,
   });
   return [...composer.compose(tokens, true, length)];
 }
 
-/** One mistake per line: further ones in the same line mostly follow from the first. */
+/** Reports one mistake per line: further ones in the same line most often follow from the first. */
 function syntaxProblems(document: Composed.Parsed, text: string, lines: Lines): PlacedProblem[] {
   const byLine = new Map<number, PlacedProblem>();
   for (const error of [...document.errors, ...document.warnings]) {
@@ -99,13 +99,13 @@ function isNothing(node: Node): boolean {
   return 'value' in node && node.value === null && 'source' in node && (node.source ?? '') === '';
 }
 
-/** Where what is in it begins, or else its dashes. */
+/** Where the contents begin, or else the dashes that begin the document. */
 function startOf({ range, contents }: Composed.Parsed, text: string): number {
   const from = contents?.range?.[0] ?? range[0];
   return Math.min(from, Math.max(0, text.length - 1));
 }
 
-/** An error about a line is about its first word. */
+/** Skips spaces, because an error about a line is about its first word. */
 function behindSpaces(text: string, offset: number): number {
   let at = offset;
   while (text[at] === ' ') at++;

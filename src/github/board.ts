@@ -7,7 +7,7 @@ import type { LockManager } from './lock-manager.ts';
 import type { LockedIssue } from './terms.ts';
 
 export interface BoardView {
-  /** `owner/name`; null if the server follows none. */
+  /** `owner/name`; null if the server follows no repository. */
   readonly repository: string | null;
   /** When the server last asked GitHub; null if it never did. */
   readonly asOf: number | null;

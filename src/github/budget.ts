@@ -19,11 +19,11 @@ import type { Driver } from './drive.ts';
 export interface BudgetView {
   /** How many processes hold locks with this token, as last seen. */
   readonly used: number;
-  /** How many processes can. */
+  /** How many processes can hold locks with it. */
   readonly capacity: number;
   /** The time between two renewals. */
   readonly heartbeatMs: number;
-  /** Requests that are left, as GitHub last said, and when there are more. */
+  /** How many requests are left, as GitHub last said. */
   readonly remaining: number | null;
   /** When GitHub allows more; ISO 8601. */
   readonly resetAt: string | null;

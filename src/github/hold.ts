@@ -34,8 +34,8 @@ export interface ReleaseOutcome {
 }
 
 /**
- * The answer of `publish`. `moved`: the branch is at another commit, `at`. `unknown`: GitHub did not answer; call it again, which
- * is harmless.
+ * The answer of `publish`. `moved`: the branch is at another commit, `at`. `unknown`: GitHub did not answer; calling
+ * `publish` again does no harm.
  */
 export type PublishOutcome = Published;
 
@@ -96,7 +96,7 @@ export class GitHubHold implements AsyncDisposable {
     return Math.max(0, this.#held.deadline.monotonicMs - this.#driver.clock.monotonic());
   }
 
-  /** Changes the timeout of the lock, now and at each heartbeat. Answers false if the lock was lost meanwhile. */
+  /** Changes the timeout of the lock, now and at each heartbeat. Returns false if the lock was lost meanwhile. */
   extend(timeoutMs: number): Promise<boolean> {
     return this.#keeper.extend(this, timeoutMs);
   }

@@ -1,2 +1,2 @@
-/** In a file of its own, because Octokit takes longer to load than most commands take to run. */
+/** Exports Octokit from a file of its own, because it takes longer to load than most commands take to run. */
 export { Octokit } from '@octokit/core';

@@ -33,14 +33,14 @@ function nameIn(file: string, id: number): string | undefined {
       if (number === String(id)) return name;
     }
   } catch {
-    // Not on this system.
+    // This system has no such file.
   }
   return undefined;
 }
 
 /**
- * Whose files we trust, by git's rule: the user's own, and for root under `sudo` also those of the calling user. Where the
- * system knows no owners (Windows), every file.
+ * Decides whose files we trust, by git's rule: the user's own, and for root under `sudo` also those of the calling
+ * user. Where the system knows no owners (Windows), all files are trusted.
  */
 export function isTrustedOwner(
   uid: number,

@@ -1,6 +1,7 @@
 /**
- * Reads a store's notes about processes. A user who can write the store can write anything, so every field is checked here
- * before a number becomes a path in /proc or the target of a signal. Returns undefined for what signalbox never writes.
+ * Reads a store's notes about processes. A user who can write the store can write anything, so every field is checked
+ * here before a number becomes a path in /proc or the target of a signal. Returns undefined for notes that signalbox
+ * never writes.
  */
 import type { Offspring } from './offspring.ts';
 import type { ProcessIdentity } from './process.ts';
@@ -20,7 +21,7 @@ export function identityFrom(claim: unknown): ProcessIdentity | undefined {
   return claim as ProcessIdentity;
 }
 
-/** Never pid 1 of a machine or a container, which cannot be our child. */
+/** Refuses pid 1 of a machine or a container, which cannot be our child. */
 export function offspringFrom(claim: unknown): Offspring | undefined {
   const { pid, leads, mark, process, session } = fieldsOf(claim);
   if (!isNumberFrom(2, pid) || typeof leads !== 'boolean' || !isWord(mark)) return undefined;

@@ -7,7 +7,7 @@ const SLOWEST_LOOK_MS = 100;
 const KILL_AGAIN_MS = 200;
 
 export interface Patience {
-  /** Between TERM and KILL. */
+  /** The time between TERM and KILL. */
   readonly graceMs: number;
   /** Whether it is a child of this process. */
   readonly isOwn: boolean;
@@ -21,21 +21,21 @@ export interface Patience {
   readonly giveUpMs?: number;
 }
 
-/** Whether nothing is left of it. */
+/** Returns whether nothing is left of the child. */
 export async function end(child: Offspring, patience: Patience): Promise<boolean> {
   const { isOwn, isShared = false, graceMs, hurrying, cut, giveUpMs = Number.POSITIVE_INFINITY } = patience;
   const tell = (signal: NodeJS.Signals): boolean =>
     signalRemains(child, remainsOf(child, isOwn), signal, { isOwn, isShared });
   if (graceMs > 0 && hurrying?.aborted !== true) {
     tell('SIGTERM');
-    // A stopped process would not receive it.
+    // A stopped process would not receive the signal.
     tell('SIGCONT');
     if (await isGoneWithin(child, isOwn, graceMs, hurrying, cut)) return true;
   }
   const until = systemClock.monotonic() + giveUpMs;
   while (cut?.aborted !== true && systemClock.monotonic() < until) {
     tell('SIGKILL');
-    // Repeated, because some may have started others while they were counted.
+    // Repeated, because some processes may have started others while they were counted.
     if (await isGoneWithin(child, isOwn, KILL_AGAIN_MS, cut)) return true;
   }
   return isGone(remainsOf(child, isOwn));

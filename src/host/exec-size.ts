@@ -1,7 +1,7 @@
-/** Why the system refuses to start a program with `E2BIG`: what is too large, by how much, and how large it may be. */
+/** Says why the system refuses to start a program with `E2BIG`: what is too large, by how much, and how large it may be. */
 import { readFileSync } from 'node:fs';
 
-/** Linux: 32 pages for one variable or argument. */
+/** Linux allows 32 pages for one variable or argument. */
 const LARGEST_ONE = 131_072;
 const LARGEST_OF_ALL = 6 * 1024 * 1024;
 
@@ -32,7 +32,7 @@ export function tooLargeTold(env: NodeJS.ProcessEnv, args: readonly string[] = [
   );
 }
 
-/** A quarter of what the stack may grow to. */
+/** Linux allows a quarter of the largest stack for all of them. */
 function largestOfAll(): number | undefined {
   if (process.platform === 'darwin') return 1024 * 1024;
   try {

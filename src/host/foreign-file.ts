@@ -1,17 +1,17 @@
 /**
- * Reads a file that another user may have put there, without blocking: opening a FIFO would block for ever, and a device
- * would never end. The asynchronous one for guards is `adapters/foreign-file.ts`.
+ * Reads a file that another user may have put there, without blocking: opening a FIFO would block for ever, and a
+ * device would never end. Guards use the asynchronous `adapters/foreign-file.ts`.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants;
 
-/** Undefined if it is not a regular file, is larger than that, or cannot be read. */
+/** Undefined if it is not a regular file, is larger than `mostBytes`, or cannot be read. */
 export function readRegularFile(path: string, mostBytes: number): Buffer | undefined {
   return opened(path, (file, size) => (size > mostBytes ? undefined : readFileSync(file)));
 }
 
-/** Its first bytes; likewise. */
+/** The first bytes of the file; undefined if it is not a regular file or cannot be read. */
 export function beginningOfFile(path: string, bytes: number): Buffer | undefined {
   return opened(path, (file) => {
     const buffer = Buffer.alloc(bytes);

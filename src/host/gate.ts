@@ -1,5 +1,5 @@
 /**
- * The program that stands at a gate until the command may begin, and then becomes the command.
+ * Chooses the program that waits at a gate until the command may begin, and then becomes the command.
  *
  *     sh     the usual one: it starts fastest, and passes everything on that a shell understands
  *     perl   for what a shell would drop or change: variables with odd names, variables that mean something to shells,
@@ -17,14 +17,14 @@ export interface Gate {
   readonly file: string;
   readonly args: readonly string[];
   readonly argv0: string;
-  /** While it waits. */
+  /** The environment of the program while it waits. */
   readonly env: NodeJS.ProcessEnv;
-  /** Written to the descriptor, it lets the command go. */
+  /** The text that lets the command go, once it is written to the descriptor. */
   readonly go: Text;
 }
 
 export interface GatedCommand {
-  /** Its file. */
+  /** The file of the program. */
   readonly program: Text;
   readonly argv: readonly [Text, ...Text[]];
   readonly env: NodeJS.ProcessEnv;
@@ -54,7 +54,10 @@ export function gateFor(command: GatedCommand, descriptor: number, find = findTo
   );
 }
 
-/** Called `sh`, bash reads no file of the user's first. A program whose name begins with a dash would be an option. */
+/**
+ * Under the name `sh`, bash does not read the user's files first. A program whose name begins with a dash would be
+ * taken for an option.
+ */
 function shellGate(file: string, { program, argv, env }: GatedCommand, descriptor: number): Gate {
   const waits = `read -r go <&${descriptor} || exit 125; exec ${descriptor}<&-; exec "$@"`;
   const [name, ...rest] = argv.map(String);
@@ -62,7 +65,7 @@ function shellGate(file: string, { program, argv, env }: GatedCommand, descripto
   return { file, argv0: 'sh', args: ['-c', waits, 'sh', ...command], env, go: '\n' };
 }
 
-/** The first field is how many there are: if this process dies while it writes them, some are missing. */
+/** The first field is the number of fields: if this process dies while it writes them, some are missing. */
 const PERL = `
   open(my $gate, '<&=', shift) or exit 125;
   binmode $gate;
@@ -77,7 +80,7 @@ const PERL = `
   print STDERR "$argv[0]: $why\\n";
   exit($why == 2 ? 127 : 126);`;
 
-/** It starts with an environment of its own: the other one could have settings for perl, or name a missing locale. */
+/** Starts perl with an environment of its own: that of the command could have settings for perl, or name a missing locale. */
 function perlGate(
   file: string,
   { program, argv, env }: GatedCommand,
@@ -106,7 +109,7 @@ function isString(text: Text): text is string {
   return typeof text === 'string';
 }
 
-/** Where systems have it: what a version manager puts onto the path is slower. */
+/** Looks where systems have the tool first: one that a version manager puts on the path is slower. */
 function findTool(name: string, env: NodeJS.ProcessEnv): string | undefined {
   const path = (env['PATH'] ?? '').split(':').filter(isAbsolute);
   return [...PLACES, ...path].map((place) => join(place, name)).find(isExecutable);

@@ -13,13 +13,13 @@ import { gateFor } from './gate.ts';
 import { type Offspring, offspringOf } from './offspring.ts';
 import type { Text } from './original-bytes.ts';
 
-/** A shell need not know descriptors of more than one digit. */
+/** One digit only: shells need not know descriptors of more than one digit. */
 const GATES = [3, 4, 5, 6, 7, 8, 9];
 
 /** How the child ended. */
 export type Ended = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
-/** Too many arguments, a directory that is not there, or no room for another process. */
+/** The child did not start: too many arguments, a missing directory, or no room for another process. */
 export class NotStarted extends Error {
   constructor(command: string, cause: unknown) {
     super(`${command}: cannot be started: ${(cause as Error).message}`, { cause });
@@ -28,17 +28,17 @@ export class NotStarted extends Error {
 }
 
 export interface GateOptions {
-  /** In a session of its own, and without our terminal. */
+  /** Whether the child gets a session of its own, without our terminal. */
   readonly leads: boolean;
   /** See `Offspring`. */
   readonly mark: string;
-  /** Descriptors beyond stderr that it gets. */
+  /** Descriptors beyond stderr that the child gets. */
   readonly given?: readonly number[];
-  /** By default ours. */
+  /** By default our own. */
   readonly cwd?: string;
-  /** Nothing to read for it, and what it prints comes to us; otherwise it has our streams. */
+  /** Whether the child gets no input and we read what it prints; otherwise it has our streams. */
   readonly isCaptured?: boolean;
-  /** It reads from this descriptor, and what it prints to stdout comes to us. Its stderr is ours. */
+  /** The descriptor that the child reads from. We then read its stdout, and it has our stderr. */
   readonly stdin?: number;
 }
 
@@ -47,9 +47,9 @@ export class GatedChild {
   readonly leads: boolean;
   readonly offspring: Offspring;
   readonly ended: Promise<Ended>;
-  /** Its stdout and stderr, if they are captured. They may stay open for longer than it lives. */
+  /** The child's stdout and stderr, if they are captured. They may stay open after it has ended. */
   readonly output: readonly Readable[];
-  /** It has ended, but something of it could not be ended. */
+  /** Whether the child has ended, but some process of it could not be ended. */
   isLeft = false;
   readonly #gate: Writable;
   readonly #go: Text;
@@ -63,7 +63,7 @@ export class GatedChild {
     this.#gate = gate;
     this.#go = go;
     this.output = [child.stdout, child.stderr].filter((stream) => stream !== null);
-    // It may be killed while it still waits.
+    // The child may be killed while it still waits.
     this.#gate.on('error', () => undefined);
     this.ended = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
@@ -85,7 +85,7 @@ export class GatedChild {
       if (number === gate) return 'pipe';
       if (isCaptured && number <= 2) return number === 0 ? 'ignore' : 'pipe';
       if (stdin !== undefined && number <= 1) return number === 0 ? stdin : 'pipe';
-      // Beyond stderr, what is ignored is closed.
+      // Beyond stderr, 'ignore' closes the descriptor.
       return number <= 2 || given.includes(number) ? number : 'ignore';
     });
     try {
@@ -98,7 +98,7 @@ export class GatedChild {
     }
   }
 
-  /** Its pid may belong to another process by now. */
+  /** Once true, the child's pid may belong to another process. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
@@ -108,7 +108,7 @@ export class GatedChild {
     this.#gate.end(this.#go);
   }
 
-  /** Ends it, if it has not been let go; otherwise does nothing. */
+  /** Ends the child if it has not been let go; otherwise does nothing. */
   async abandon(): Promise<void> {
     if (this.#isLetGo) return;
     this.#gate.destroy();
@@ -116,7 +116,7 @@ export class GatedChild {
   }
 }
 
-/** As a shell tells it. */
+/** The exit code that a shell would report. */
 export function exitCodeOf(ended: Ended): number {
   return 'code' in ended ? ended.code : 128 + (constants.signals[ended.signal] ?? 0);
 }

@@ -1,8 +1,8 @@
 /** Calls git so that it inspects the intended repository, asks no questions, changes nothing and runs no programs. */
 
 /**
- * In a hook git's variables name the repository of the hook; others trace or change what git prints. These few say how
- * git is set up on this machine.
+ * The variables that are kept: these few say how git is set up on this machine. The others name the repository of a
+ * hook, trace, or change what git prints.
  */
 const KEPT =
   /^GIT_(CONFIG_(GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_\d+|VALUE_\d+)|EXEC_PATH|CEILING_DIRECTORIES|DISCOVERY_ACROSS_FILESYSTEM)$/;
@@ -16,12 +16,12 @@ export function gitEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     // Inspecting must not write, nor wait for a writer.
     GIT_OPTIONAL_LOCKS: '0',
     GIT_NO_LAZY_FETCH: '1',
-    // Unlike `protocol.allow`, no configuration overrides it: a repository's `uploadpack` is a program.
+    // Unlike `protocol.allow`, no configuration overrides it: a repository's `uploadpack` names a program.
     GIT_ALLOW_PROTOCOL: 'none',
   };
 }
 
-/** A repository's own configuration can name programs. None of these is needed for looking. */
+/** A repository's own configuration can name programs. Inspecting needs none of these. */
 export const QUIET: readonly string[] = [
   '--no-pager',
   ...['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'core.askPass=', 'credential.helper='].flatMap((setting) => [

@@ -28,7 +28,7 @@ export class KeptOutput {
   #addToTail(chunk: Buffer): void {
     const limit = this.#tailLimit;
     this.#tail ??= Buffer.alloc(limit);
-    // Of a long chunk only the end stays; it must land where it would have.
+    // Only the end of a long chunk stays; it must land where it would have.
     const skipped = Math.max(0, chunk.length - limit);
     const kept = chunk.subarray(skipped);
     const at = (this.#tailTotal + skipped) % limit;
@@ -42,12 +42,12 @@ export class KeptOutput {
     return this.#total;
   }
 
-  /** Where something was left out it says how much. */
+  /** Says where something was left out, and how much. */
   get text(): string {
     return this.cut.text;
   }
 
-  /** The same, and how many bytes were left out. */
+  /** The same, with the number of bytes that were left out. */
   get cut(): { readonly text: string; readonly leftOut: number } {
     const head = Buffer.concat(this.#head);
     if (this.#tail === undefined) return { text: printedText(head), leftOut: 0 };

@@ -1,4 +1,4 @@
-/** The mark that everything a child starts has in its environment. */
+/** The mark in the environment of everything that a child starts. */
 import { readFileSync } from 'node:fs';
 
 /** The environment variable that carries the marks, the outermost first, with dots between them. */

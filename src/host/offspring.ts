@@ -4,9 +4,9 @@
  *     with a session of its own    the members of that session, in whatever groups
  *     sharing the terminal's       the child and its descendants, and those in the same session that bear its mark
  *
- * The mark is in the environment of everything that the child starts. It tells them from strangers once the child
- * itself, whose start time is known, has gone. What has moved to another session is not looked for: that is how a
- * program says that it means to stay.
+ * The mark is in the environment of everything that the child starts. It tells these processes from strangers once the
+ * child itself, whose start time is known, has gone. Processes that have moved to another session are not looked for:
+ * that is how a program says that it means to stay.
  */
 import { bearsMark } from './mark.ts';
 import { barTo, type Sight } from './permission.ts';
@@ -24,25 +24,25 @@ import {
 
 export interface Offspring {
   readonly pid: number;
-  /** Whether it leads a session of its own, and the first group in it. */
+  /** Whether the child leads a session of its own, and the first group in it. */
   readonly leads: boolean;
   readonly mark: string;
   /** Undefined where the platform does not tell. */
   readonly process?: ProcessIdentity;
-  /** The session it was started in, where it shares one. */
+  /** The session that the child was started in, if it shares one. */
   readonly session?: number;
 }
 
 export type Remains =
   | { readonly kind: 'none' }
-  /** `isCertain`: these processes are meant, and no others that came to have their numbers. */
+  /** `isCertain`: these are the processes of the child, and not others that later got the same pids. */
   | { readonly kind: 'some'; readonly pids: readonly number[]; readonly isCertain: boolean }
-  /** On another machine, or in another namespace. */
+  /** The child is on another machine, or in another namespace. */
   | { readonly kind: 'out-of-sight' };
 
 const NONE: Remains = { kind: 'none' };
 
-/** Of a child that this process has just started. */
+/** Describes a child that this process has just started. */
 export function offspringOf(pid: number, leads: boolean, mark: string): Offspring {
   const process = identify(pid);
   if (process === undefined) return { pid, leads, mark };
@@ -51,7 +51,7 @@ export function offspringOf(pid: number, leads: boolean, mark: string): Offsprin
   return { pid, leads, mark, process, ...(session !== undefined && { session }) };
 }
 
-/** `isOwn`: a child of this process, which has supervised it all the time. */
+/** `isOwn`: the child is one of this process, which has supervised it all the time. */
 export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   const { process, leads, pid } = offspring;
   if (process === undefined || thisHost() === undefined) {
@@ -61,8 +61,8 @@ export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   const stat = readStat(pid);
   const isItself = stat?.start === process.start;
   if (!leads) return isItself || stat === undefined ? treeRemains(offspring, isItself) : withMarkOnly(offspring);
-  // A number is not given out again while a group or a session has it: so nothing of it is left.
-  // Without a time namespace in the note, it may also be the same process with another start time.
+  // The system does not reuse a pid while a group or a session has it, so nothing of the child is left. Without a time
+  // namespace in the note, it may also be the same process with another start time.
   if (stat !== undefined && !isItself) return process.timeSpace === undefined ? { kind: 'out-of-sight' } : NONE;
   const pids = membersOf(pid);
   if (isSessionGone(pid, pids)) return NONE;
@@ -73,7 +73,7 @@ export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   };
 }
 
-/** Where the platform tells nothing of processes, a signal still finds out whether there are any. */
+/** Where the platform tells nothing about processes, a signal still shows whether there are any. */
 function unidentified({ pid, leads }: Offspring): Remains {
   return canBeSignalled(leads ? -pid : pid) ? { kind: 'some', pids: [pid], isCertain: true } : NONE;
 }
@@ -104,11 +104,11 @@ function isOfSession(pid: number, { session }: Offspring): boolean {
   return session === undefined || readStat(pid)?.session === session;
 }
 
-/** False if one of them must not or may not be signalled by this process. Processes that have ended meanwhile do not matter. */
+/** Returns false if this process must not or may not signal one of them. Processes that have ended meanwhile do not matter. */
 export function signalRemains(child: Offspring, remains: Remains, signal: NodeJS.Signals, sight: Sight = {}): boolean {
   if (remains.kind !== 'some' || !remains.isCertain) return remains.kind === 'none';
   if (barTo(child, remains.pids, sight) !== undefined) return false;
-  // All of them are signalled, even if one may not be.
+  // Signals all of them, even if one may not be signalled.
   return targetsOf(child, remains.pids, sight)
     .map((target) => signalled(target, signal))
     .every((wasTold) => wasTold);
@@ -116,19 +116,19 @@ export function signalRemains(child: Offspring, remains: Remains, signal: NodeJS
 
 function targetsOf(child: Offspring, pids: readonly number[], { isShared }: Sight): readonly number[] {
   if (!child.leads) return pids;
-  // Without its leader, a session that others may have named is known by nothing but the marks in it.
+  // If other users may have named the session and its leader is gone, only the marks in it tell which processes are meant.
   if (isShared === true && !pids.includes(child.pid)) return pids.filter((pid) => bearsMark(pid, child.mark));
   return groupsOf(child.pid, pids).map((group) => -group);
 }
 
-/** All groups of the session, the first one included. Whole groups, so that a process that was just started is not missed. */
+/** All groups of the session, with the first. Signalling whole groups also reaches a process that has just been started. */
 function groupsOf(leader: number, pids: readonly number[]): readonly number[] {
   const stats = pids.map(readStat).filter((stat) => stat?.session === leader);
   return [...new Set([leader, ...stats.map((stat) => stat?.group ?? leader)])];
 }
 
 function signalled(target: number, signal: NodeJS.Signals): boolean {
-  // 0 is our own group, -1 everything there is, and 1 the process that all others end with.
+  // 0 is our own group, -1 every process, and 1 the process with which all others end.
   if (!Number.isSafeInteger(target) || Math.abs(target) <= 1) return false;
   try {
     process.kill(target, signal);

@@ -5,11 +5,11 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 
-/** What Node puts where a byte is not UTF-8. */
+/** What Node writes in place of a byte that is not UTF-8. */
 const REPLACEMENT = '\uFFFD';
 const EQUALS = 0x3d;
 
-/** Bytes, if a string cannot represent them. */
+/** A string, or bytes that no string can represent. */
 export type Text = string | Buffer;
 
 /** Arguments or variables have bytes that are not UTF-8, and this platform does not show them. */
@@ -20,7 +20,7 @@ export class BytesLost extends Error {
   }
 }
 
-/** The last arguments of this process, which Node has told as `decoded`. Throws `BytesLost`. */
+/** The bytes of this process's last arguments, which Node has given as `decoded`. Throws `BytesLost`. */
 export function originalArguments(decoded: readonly string[]): readonly Text[] {
   if (!decoded.some((each) => each.includes(REPLACEMENT))) return decoded;
   const all = splitAtNuls(readIfThere('/proc/self/cmdline') ?? Buffer.alloc(0));
@@ -32,7 +32,7 @@ export function originalArguments(decoded: readonly string[]): readonly Text[] {
 
 /**
  * The variables of this process that are not UTF-8, each as `NAME=VALUE`, by the name that Node has for them: several
- * names can come to the same one. Throws `BytesLost`.
+ * names can become the same. Throws `BytesLost`.
  */
 export function originalVariables(env: NodeJS.ProcessEnv): ReadonlyMap<string, readonly Buffer[]> {
   const found = new Map<string, Buffer[]>();
@@ -47,7 +47,7 @@ export function originalVariables(env: NodeJS.ProcessEnv): ReadonlyMap<string, r
     const equals = entry.indexOf(EQUALS);
     if (equals <= 0) continue;
     const name = entry.toString('utf8', 0, equals);
-    // Changed on the way: then it is what it was changed to.
+    // The program changed this variable since the start, so the changed value counts.
     if (!name.includes(REPLACEMENT) && env[name] !== entry.toString('utf8', equals + 1)) continue;
     found.set(name, [...(found.get(name) ?? []), entry]);
   }

@@ -1,6 +1,6 @@
 /**
- * Whether this process may signal what a store says is left of a child. A store may be wrong, and others may have written
- * it, so the note alone is no reason to end anything:
+ * Decides whether this process may signal the processes that a store says are left of a child. A store may be wrong,
+ * and others may have written it, so the note alone is no reason to end anything:
  *
  *     nothing that this process runs inside of        or it would end itself, and the user's terminal with it
  *     only what is proven to be that child            the process with that start time, leading the session that the note
@@ -8,8 +8,8 @@
  *     only this user's processes                      by their real user id. root may also end what bears the mark: a
  *                                                     child that has changed its user, as under `su` or `gosu`
  *
- * Where other users write the same store, a start time proves nothing, because everybody can read it in /proc. There the
- * child has to bear the mark too, which a process gets from nobody but its own parent.
+ * Where other users write the same store, a start time proves nothing, because everybody can read it in /proc. There
+ * the child has to bear the mark too, which a process gets only from its own parent.
  */
 import { readFileSync } from 'node:fs';
 import { bearsMark } from './mark.ts';
@@ -20,17 +20,17 @@ import { readStat } from './process.ts';
 export type Bar =
   | { readonly kind: 'inside' }
   | { readonly kind: 'unproven' }
-  /** They belong to this user instead. */
+  /** The processes belong to this other user. */
   | { readonly kind: 'foreign'; readonly uid: number };
 
 export interface Sight {
-  /** A child of this very process, which has looked after it all the time. */
+  /** The child is one of this process, which has supervised it all the time. */
   readonly isOwn?: boolean;
-  /** Other users may have written what the store says of it. */
+  /** Other users may have written the store's note about the child. */
   readonly isShared?: boolean;
 }
 
-/** `pids`: those of its processes that live. */
+/** `pids` are the child's processes that live. */
 export function barTo(child: Offspring, pids: readonly number[], { isOwn, isShared }: Sight): Bar | undefined {
   if (isOwn === true) return undefined;
   const lineage = lineageOf(process.pid);
@@ -44,21 +44,21 @@ export function barTo(child: Offspring, pids: readonly number[], { isOwn, isShar
   const ours = process.geteuid?.();
   for (const pid of isItself ? [child.pid, ...marked] : marked) {
     const uid = realUidOf(pid);
-    // One that has ended meanwhile belongs to nobody.
+    // A process that has ended meanwhile belongs to nobody.
     if (uid === undefined || uid === ours) continue;
     if (ours !== 0 || !marked.includes(pid)) return { kind: 'foreign', uid };
   }
   return undefined;
 }
 
-/** It and its ancestors. */
+/** The process and its ancestors. */
 function lineageOf(pid: number): ReadonlySet<number> {
   const lineage = new Set<number>();
   for (let one = pid; one > 0 && !lineage.has(one); one = readStat(one)?.parent ?? 0) lineage.add(one);
   return lineage;
 }
 
-/** The user that started a process, whatever it runs as; undefined if that is not shown. */
+/** The user that started a process, whatever user it runs as; undefined if the system does not show it. */
 export function realUidOf(pid: number): number | undefined {
   try {
     const uid = /^Uid:\t(\d+)\t/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];

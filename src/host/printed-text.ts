@@ -1,10 +1,10 @@
 /**
- * The text of what a program prints. Bytes that are not UTF-8 are written as `\xff`: a replacement character would look
- * the same for all of them, and as if the program had printed it.
+ * Turns what a program prints into text. Bytes that are not UTF-8 are written as `\xff`: a replacement character would
+ * look the same for all of them, and as if the program itself had printed it.
  */
 import { isUtf8 } from 'node:buffer';
 
-/** Of bytes that come in pieces: a character may come in two of them. */
+/** Decodes bytes that come in pieces: a character may be split between two of them. */
 export class PrintedText {
   #rest: Buffer = Buffer.alloc(0);
 
@@ -16,7 +16,7 @@ export class PrintedText {
     return printedText(whole);
   }
 
-  /** What is left of a character that did not come to its end. */
+  /** Returns the bytes of a character that was not completed. */
   end(): string {
     const rest = this.#rest;
     this.#rest = Buffer.alloc(0);
@@ -41,7 +41,7 @@ export function printedText(bytes: Buffer): string {
   return pieces.join('') + bytes.toString('utf8', start);
 }
 
-/** Of the character that begins with this byte; zero if none does. */
+/** The length of the character that begins with this byte; zero if none does. */
 function lengthOf(first: number): number {
   if (first < 0x80) return 1;
   if (first < 0xc0) return 0;
@@ -50,7 +50,7 @@ function lengthOf(first: number): number {
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** In UTF-8 a character has at most three bytes after its first. */
+/** Drops a broken character: in UTF-8, a character has at most three bytes after its first. */
 export function withoutBrokenBeginning(bytes: Buffer): Buffer {
   let start = 0;
   while (start < 3 && isContinuation(bytes[start])) start++;

@@ -1,7 +1,8 @@
 /**
- * Which process is meant, for certain. A pid alone lies: it is used again, and means something else in another
- * namespace. So it is stored together with the start time, the boot, and the namespaces of pids and of time (which shifts
- * start times); and it is only ever used to find a process dead sooner: nothing is kept alive because a pid exists.
+ * Identifies a process for certain. A pid alone is not enough: the system reuses it, and it means another process in
+ * another namespace. So it is stored together with the start time, the boot, and the namespaces of pids and of time
+ * (which shifts start times). It only ever serves to find sooner that a process is dead: nothing is kept alive because
+ * a pid exists.
  *
  * Only Linux tells all of this. Elsewhere a process has no identity, and leases alone decide.
  */
@@ -11,37 +12,37 @@ export interface ProcessIdentity {
   readonly boot: string;
   /** The pid namespace. */
   readonly space: string;
-  /** The time namespace; absent in what older versions wrote. */
+  /** The time namespace; older versions did not write it. */
   readonly timeSpace?: string;
   readonly pid: number;
-  /** In the kernel's own units, since boot, as the time namespace shows it. */
+  /** The start time in the kernel's own units, since boot, as the time namespace shows it. */
   readonly start: string;
-  /** Not this process alone, but the whole session that it leads, in whatever groups. */
+  /** Means the whole session that this process leads, in whatever groups, instead of the process alone. */
   readonly group?: true;
 }
 
 export interface Host {
-  /** The kernel's id of this boot; with `FAKED` before it where a container shows one of its own instead. */
+  /** The kernel's id of this boot; with `FAKED` before it where a container shows an id of its own. */
   readonly boot: string;
   readonly space: string;
   readonly timeSpace: string;
 }
 
-/** systemd-nspawn and others mount a file over the kernel's boot id, which so differs between containers of one boot. */
+/** systemd-nspawn and others mount a file over the kernel's boot id, so that it differs between containers of one boot. */
 const FAKED = 'faked:';
-/** What `statfs` says of the files that the kernel itself shows in /proc. */
+/** The type that `statfs` reports for files that the kernel itself shows in /proc. */
 const PROC = 0x9fa0;
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
-/** For kernels that know of no time namespaces, where all processes share the one clock. */
+/** For kernels without time namespaces, where all processes share one clock. */
 const NO_TIME_SPACES = 'none';
-/** The time namespace that every machine begins with, in which the kernel shows its clock as it is. */
+/** The time namespace that every machine begins with: in it, the kernel shows its clock as it is. */
 export const FIRST_TIME_SPACE = 'time:[4026531834]';
 
 let known: Host | null | undefined;
 /** Neither the pid nor the start time of a process ever changes. */
 let self: ProcessIdentity | undefined;
 
-/** The machine that this process runs on, as far as processes can see each other; undefined where it does not tell. */
+/** The machine that this process runs on, as far as processes can see each other; undefined where the system does not tell. */
 export function thisHost(): Host | undefined {
   if (known === undefined) known = readHost();
   return known ?? undefined;
@@ -50,7 +51,7 @@ export function thisHost(): Host | undefined {
 function readHost(): Host | null {
   if (process.platform !== 'linux') return null;
   try {
-    // In a new namespace that still sees the old /proc, a pid would be looked up as that of another process.
+    // In a new namespace that still sees the old /proc, the pid would be looked up as that of another process.
     if (readlinkSync('/proc/self') !== String(process.pid)) return null;
     const isFaked = statfsSync(BOOT_ID).type !== PROC;
     const boot = `${isFaked ? FAKED : ''}${readFileSync(BOOT_ID, 'latin1').trim()}`;
@@ -60,7 +61,7 @@ function readHost(): Host | null {
   }
 }
 
-/** Of this process itself; `time_for_children` shifts nothing here. */
+/** The time namespace of this process itself; `time_for_children` shifts nothing here. */
 function readTimeSpace(): string {
   try {
     return readlinkSync('/proc/self/ns/time');
@@ -70,20 +71,20 @@ function readTimeSpace(): string {
   }
 }
 
-/** Two ids that the kernel itself told, and that differ: nothing of the earlier boot runs on this machine. */
+/** Whether both ids are the kernel's own and differ: then nothing of the earlier boot runs on this machine. */
 export function areOfTwoBoots(one: string, other: string): boolean {
   return one !== other && !one.startsWith(FAKED) && !other.startsWith(FAKED);
 }
 
-/** Whether it is seen from here: its pid and its start time mean the same to this process as to the one that wrote them. */
+/** Whether the process can be seen from here: its pid and start time mean the same to us as to the process that wrote them. */
 export function isInSight({ boot, space, timeSpace }: ProcessIdentity): boolean {
   const host = thisHost();
   return host !== undefined && boot === host.boot && space === host.space && timeSpace === host.timeSpace;
 }
 
 /**
- * As `isInSight`, for looking for what older versions left: they noted no time namespace, and hardly any process is in
- * another one than the first. It is enough to find a process by its start time, and not enough to find it dead.
+ * Like `isInSight`, but also for notes of older versions, which have no time namespace: hardly any process is in
+ * another one than the first. That is enough to find a process by its start time, but not to declare it dead.
  */
 export function isLikelyInSight(identity: ProcessIdentity): boolean {
   if (identity.timeSpace !== undefined) return isInSight(identity);
@@ -103,15 +104,15 @@ export function identify(pid: number): ProcessIdentity | undefined {
   return { ...host, pid, start: stat.start };
 }
 
-/** The whole identity counts: a pid alone is used again, and means another process in another namespace. */
+/** Compares the whole identity: a pid alone is reused, and means another process in another namespace. */
 export function isSameProcess(one: ProcessIdentity | undefined, other: ProcessIdentity): boolean {
   const fields = ['boot', 'space', 'timeSpace', 'pid', 'start', 'group'] as const;
   return one !== undefined && fields.every((field) => one[field] === other[field]);
 }
 
 /**
- * Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here. Another boot
- * id is no proof, since containers of one machine may each show their own.
+ * Whether the process has certainly ended. `false` proves nothing: it may live, or it cannot be seen from here. Another
+ * boot id is no proof of its end, since containers of one machine may each show their own.
  */
 export function isProvenGone(identity: ProcessIdentity): boolean {
   if (!isInSight(identity)) return false;
@@ -121,27 +122,30 @@ export function isProvenGone(identity: ProcessIdentity): boolean {
 
 function hasLeaderGone({ pid, start }: ProcessIdentity): boolean {
   const stat = readStat(pid);
-  // Where /proc hides the processes of others, the absence of an entry proves nothing; a signal would still find them.
+  // Where /proc hides the processes of other users, a missing entry proves nothing; a signal would still find them.
   if (stat === undefined) return !canBeSignalled(pid);
   return stat.start !== start || hasEnded(stat);
 }
 
-/** No process of the session that this one led is left but such as wait to be collected by their parents. */
+/**
+ * Whether no process is left of the session that this process led, except those that wait for their parents to collect
+ * them.
+ */
 export function isSessionGone(leader: number, members = membersOf(leader)): boolean {
   if (members.length > 0) return false;
-  // Where others are hidden, a signal finds at least those who have stayed in its first group.
+  // Where other processes are hidden, a signal finds at least those that have stayed in the first group.
   return canSeeAll() || !canBeSignalled(-leader);
 }
 
 /**
- * The living processes of the session that this one led, as far as they can be seen. Of the session, and not of its
- * first group: a job of a shell or a `timeout` has a group of its own, and has not left for that.
+ * The living processes of the session that this process led, as far as they can be seen. The session counts instead of
+ * its first group: a job of a shell or a `timeout` has a group of its own, but still belongs to it.
  */
 export function membersOf(leader: number): number[] {
   return living(({ session, group }) => session === leader || group === leader);
 }
 
-/** The living processes that are so, as far as they can be seen. */
+/** The living processes that pass this test, as far as they can be seen. */
 export function living(isSo: (stat: Stat, pid: number) => boolean): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -153,7 +157,7 @@ export function living(isSo: (stat: Stat, pid: number) => boolean): number[] {
 }
 
 function canSeeAll(): boolean {
-  // A process of root's is always there; where it cannot be seen, others may be hidden too.
+  // Pid 1 belongs to root and is always there; if it cannot be seen, others may be hidden too.
   return readStat(1) !== undefined;
 }
 
@@ -179,14 +183,14 @@ export interface Stat {
   readonly start: string;
 }
 
-/** More than the kernel's line about a process can be long. */
+/** Longer than any line of the kernel about a process. */
 const line = Buffer.alloc(4096);
 
-/** What the kernel tells of a process; undefined if there is none, or if it is not shown. */
+/** What the kernel tells about a process; undefined if there is none, or if it is hidden. */
 export function readStat(pid: number): Stat | undefined {
   let text: string;
   try {
-    // `readFileSync` calls the system twice as often, and every process of the machine is read when a command has ended.
+    // `readFileSync` makes twice as many system calls, and when a command has ended, every process of the machine is read.
     const file = openSync(`/proc/${pid}/stat`, 'r');
     try {
       text = line.toString('latin1', 0, readSync(file, line));
@@ -211,7 +215,7 @@ export function readStat(pid: number): Stat | undefined {
   };
 }
 
-/** One whose main thread has ended goes on in its others. */
+/** A process whose main thread has ended may go on in its other threads. */
 export function hasEnded({ state, threads }: Stat): boolean {
   return (state === 'Z' || state === 'X') && threads <= 1;
 }

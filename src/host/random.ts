@@ -1,11 +1,11 @@
-/** Ids that nobody else makes. */
+/** Makes ids that no other process makes. */
 import type Crypto from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 /**
- * From the system's own source where that is a file: `node:crypto` reads the same one, and takes 4 ms to load, a tenth
- * of what `signalbox run` may take in all.
+ * Reads the system's own source where that is a file: `node:crypto` uses the same source, but takes 4 ms to load, a
+ * tenth of what `signalbox run` may take in all.
  */
 export function randomHex(bytes: number): string {
   return (fromFile(bytes) ?? fromCrypto(bytes)).toString('hex');

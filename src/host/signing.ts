@@ -9,7 +9,7 @@ import {
   verify,
 } from 'node:crypto';
 
-/** A new key, as it is written to files. */
+/** A new key, in the form in which files hold it. */
 export interface NewKey {
   readonly id: string;
   readonly privatePem: string;
@@ -46,7 +46,7 @@ export function signerWith(pem: string): ((text: string) => Signature) | undefin
   return (text) => ({ key: id, ed25519: sign(null, Buffer.from(text, 'utf8'), key).toString('base64') });
 }
 
-/** Says what is wrong with a signature; undefined if one of these keys made it of this text. */
+/** Says what is wrong with a signature; undefined if one of these keys made it for this text. */
 export function signatureCheck(pems: readonly string[]): (text: string, signature: Signature) => string | undefined {
   const keys = new Map(pems.flatMap((pem) => publicKeyOf(pem) ?? []).map((key) => [keyId(key), key]));
   return (text, { key: id, ed25519 }) => {
@@ -58,7 +58,7 @@ export function signatureCheck(pems: readonly string[]): (text: string, signatur
 }
 
 function publicKeyOf(pem: string): KeyObject | undefined {
-  // Also takes the public half out of a private key.
+  // This also takes the public half out of a private key.
   const key = attempt(() => createPublicKey(pem));
   return key?.asymmetricKeyType === 'ed25519' ? key : undefined;
 }

@@ -1,13 +1,14 @@
 /**
- * Finds the process that a hold is to end with. Only a living process of this user is accepted: another one may end at any
- * time, for reasons that its user knows, and a number that names no process is a mistake in the call.
+ * Finds the process that a hold is to end with. Accepts only a living process of this user: a process of another user
+ * may end at any time, for reasons that only that user knows, and a number that names no process is a mistake in the
+ * call.
  */
 import { isTrustedOwner, userShown } from './accounts.ts';
 import { realUidOf } from './permission.ts';
 import { canBeSignalled, hasEnded, identify, type ProcessIdentity, readStat, thisHost } from './process.ts';
 
 export type Tie =
-  /** `process` is undefined where the system does not tell processes apart for certain: then leases alone decide. */
+  /** `process` is undefined where the system cannot identify processes for certain: then leases alone decide. */
   | { readonly ok: true; readonly process: ProcessIdentity | undefined }
   | { readonly ok: false; readonly problem: string };
 

@@ -1,13 +1,17 @@
 /**
- * Watches whether processes are still there, again and again, at a tenth of what it costs to look each of them up. An open
- * file of a process in /proc stays that process's: once it is gone, reading fails, even if another process has its pid by then.
+ * Watches whether processes are still there, again and again, at a tenth of what it costs to look each of them up. An
+ * open file in /proc stays tied to its process: once the process is gone, reading fails, even if another process has
+ * its pid by then.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { isInSight, isProvenGone, type ProcessIdentity, readStat } from './process.ts';
 
-/** The most files that are kept open; other processes are looked up. */
+/** The most files to keep open; processes beyond that are looked up. */
 const MOST_FILES = 256;
-/** How much memory it uses: of one that has ended and not been collected by its parent, or whose main thread has, none. */
+/**
+ * How the kernel shows the memory of a process that has ended and was not collected by its parent, or whose main thread
+ * has ended.
+ */
 const NO_MEMORY = '0 0 0 ';
 
 export class Vigil {
@@ -15,7 +19,7 @@ export class Vigil {
   readonly #asked = new Set<string>();
   readonly #buffer = Buffer.alloc(64);
 
-  /** As `isProvenGone`. */
+  /** Answers like `isProvenGone`. */
   readonly isGone = (identity: ProcessIdentity): boolean => {
     const key = `${identity.pid} ${identity.start}`;
     const file = isInSight(identity) ? (this.#files.get(key) ?? this.#open(key, identity)) : undefined;
@@ -25,7 +29,7 @@ export class Vigil {
     return isProvenGone(identity);
   };
 
-  /** Closes the files of those who were not asked for since the last time. */
+  /** Closes the files of processes that were not asked about since the last time. */
   tidy(): void {
     for (const [key, file] of this.#files) if (!this.#asked.has(key)) this.#close(key, file);
     this.#asked.clear();
@@ -40,11 +44,11 @@ export class Vigil {
     try {
       const file = openSync(`/proc/${pid}/statm`, 'r');
       this.#files.set(key, file);
-      // Looked up after it was opened: so it is this very process's file.
+      // Looked up after the file was opened, so it is the file of this very process.
       if (readStat(pid)?.start === start) return file;
       this.#close(key, file);
     } catch {
-      // It is gone, or hidden.
+      // The process is gone, or hidden.
     }
     return undefined;
   }

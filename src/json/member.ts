@@ -29,7 +29,7 @@ export type MemberJson = Omit<Member, 'joinedAt' | 'metadata'> & {
   readonly metadata: Member['metadata'] | null;
 };
 
-/** What `memberJson` was made of. */
+/** The member from which `memberJson` made this. */
 export function memberFrom({ joinedAt, metadata, ...rest }: MemberJson): Member {
   return { ...rest, joinedAt: msOf(joinedAt) as number, ...(metadata !== null && { metadata }) } as Member;
 }

@@ -30,7 +30,7 @@ export function pipelineJson(record: PipelineRecord): object {
 type Shown = Readonly<Record<string, unknown>>;
 export type PipelineJson = Shown & { readonly pipeline: string; readonly isDriven: boolean };
 
-/** What `pipelineJson` was made of, as far as it shows it: without what only drivers need. */
+/** The record from which `pipelineJson` made this, as far as it shows it: without the parts that only drivers need. */
 export function pipelineFrom({ pipeline: id, phase: _, revision: _revision, ...json }: PipelineJson): PipelineRecord & {
   readonly isDriven: boolean;
 } {

@@ -122,7 +122,7 @@ function sessionJson(session: SurveyedSession | undefined): object | null {
   return { id, host, pid, user, directory };
 }
 
-/** JSON that these functions made, of a server that may be newer: unknown fields stay. */
+/** JSON that these functions made, perhaps on a newer server: unknown fields stay. */
 type Shown = Readonly<Record<string, unknown>>;
 export type LockJson = Shown & { readonly name: string; readonly isFree: boolean };
 export type SemaphoreJson = Shown & { readonly name: string };
@@ -134,7 +134,7 @@ export interface SurveyJson {
   readonly malformed: Survey['malformed'];
 }
 
-/** What `surveyJson` was made of, as far as it shows it: without the sessions that hold nothing. */
+/** The survey from which `surveyJson` made this, as far as it shows it: without the sessions that hold nothing. */
 export function surveyFrom({ revision, at, locks, semaphores, malformed }: SurveyJson): Survey {
   return {
     revision,

@@ -35,7 +35,7 @@ export function taskJson(view: TaskView): object {
 
 export type TaskJson = Readonly<Record<string, unknown>> & { readonly task: string };
 
-/** What `taskJson` was made of. */
+/** The task from which `taskJson` made this. */
 export function taskFrom({
   task: id,
   revision: _,

@@ -12,10 +12,10 @@ import { SqliteMissing } from './sqlite-missing.ts';
 
 type Open = (path: string, isReadOnly: boolean, busyTimeoutMs: number) => Database;
 
-/** From this version on it needs Node 22, and crashes the process in Node 20 instead of refusing. */
+/** From this version on, the package needs Node 22, and crashes the process in Node 20 instead of refusing. */
 const FIRST_FOR_NODE_22 = 13;
 
-/** `known`: the version whose native part is used directly. */
+/** `known` is the version whose native part is used directly. */
 export function loadBetterSqlite3(known = VERSION_FOR_NODE_20): SqliteDriver {
   const require = createRequire(import.meta.url);
   const version = installedVersion(require);
@@ -31,15 +31,15 @@ export function loadBetterSqlite3(known = VERSION_FOR_NODE_20): SqliteDriver {
 }
 
 /**
- * Uses the native part of the one version that is tested so; every other version is used as it documents itself. The
- * JavaScript of the package is thirteen small files for what we do not use, and every start would look for them and compile
+ * Uses the native part of the one version that we test this way; every other version is used as documented. The
+ * package's JavaScript is thirteen small files for things we do not use; every start would look for them and compile
  * them, which takes longer than opening a store.
  */
 function openNative(require: NodeJS.Require): Open {
   const file = nativePart(require);
   return (path, isReadOnly, busyTimeoutMs) => {
     const native = require(file) as Native;
-    // A program may use the package too. Then its errors are those of the package, as the program expects them.
+    // A program may use the package too. Then errors are of the package's class, as the program expects.
     if (native.isInitialized !== true) native.setErrorConstructor(SqliteError);
     const isInMemory = path === ':memory:';
     return new NativeDatabase(
@@ -48,9 +48,9 @@ function openNative(require: NodeJS.Require): Open {
   };
 }
 
-/** As any version documents it. */
+/** Opens the package in the documented way, which works for any version. */
 function openPackage(require: NodeJS.Require, isForNode22: boolean): Open {
-  // Left to themselves, earlier versions try a dozen places at every start.
+  // By themselves, earlier versions try a dozen places at every start.
   const nativeBinding = isForNode22 ? undefined : nativePart(require);
   const Package = require('better-sqlite3') as new (path: string, options: Sqlite.Options) => Sqlite.Database;
   return (path, isReadOnly, busyTimeoutMs) =>
@@ -73,7 +73,7 @@ function installedVersion(require: NodeJS.Require): string {
 }
 
 function nativePart(require: NodeJS.Require): string {
-  // Beside its package: Node would look on in the directories above, and find the native part of another version.
+  // Only beside its package: Node would go on to the directories above, and find the native part of another version.
   const file = join(dirname(require.resolve('better-sqlite3/package.json')), 'build', 'Release', 'better_sqlite3.node');
   if (existsSync(file)) return file;
   const told =
@@ -125,9 +125,9 @@ class PackageDatabase implements Database {
   }
 }
 
-/** What the native part of that version exports, as far as it is used. */
+/** The exports of that version's native part that are used here. */
 interface Native {
-  /** The package has loaded it and set its own class of errors. */
+  /** Whether the package has loaded it and set its own class of errors. */
   readonly isInitialized?: boolean;
   setErrorConstructor(constructor: typeof SqliteError): void;
   readonly Database: new (
@@ -188,7 +188,7 @@ class NativeDatabase implements Database {
   }
 }
 
-/** Undefined for what is no error of this driver. */
+/** Undefined if it is no error of this driver. */
 export function betterSqlite3Result(error: Error): string | undefined {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && code.startsWith('SQLITE_') ? code : undefined;

@@ -5,7 +5,7 @@
 export type DriverName = 'node:sqlite' | 'better-sqlite3';
 
 export interface Statement {
-  /** For a statement that answers no rows. */
+  /** Runs a statement that returns no rows. */
   run(...bound: unknown[]): { readonly changes: number | bigint };
   /** The first row; undefined if there is none. */
   get(...bound: unknown[]): unknown;
@@ -14,13 +14,13 @@ export interface Statement {
 }
 
 export interface Database {
-  /** False: a NUL ends the text that is read from a column. See `Connection.text`. */
+  /** Whether text is read whole; if not, a NUL ends the text of a column. See `Connection.text`. */
   readonly readsWholeText: boolean;
   readonly isInTransaction: boolean;
   prepare(sql: string): Statement;
-  /** Several statements, none of which answers anything. */
+  /** Runs several statements that return nothing. */
   exec(sql: string): void;
-  /** The first value that it answers, if any. */
+  /** The first value that the pragma returns, if any. */
   pragma(text: string): unknown;
   /** May be called again. */
   close(): void;
@@ -29,7 +29,7 @@ export interface Database {
 export interface OpenOptions {
   /** Refuses to write, and to make a file that is missing. */
   readonly isReadOnly?: boolean | undefined;
-  /** How long SQLite itself waits for a file that is busy, with the event loop stopped. 0 unless said. */
+  /** How long SQLite itself waits for a busy file, while the event loop is blocked; 0 if not given. */
   readonly busyTimeoutMs?: number | undefined;
 }
 

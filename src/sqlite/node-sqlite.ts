@@ -1,7 +1,10 @@
-/** The driver on `node:sqlite`, which comes with Node: nothing is installed or built, and a switch of Node changes nothing. */
+/**
+ * The driver on `node:sqlite`, which comes with Node: nothing has to be installed or built, or rebuilt for another
+ * version of Node.
+ */
 import type { Database, OpenOptions, SqliteDriver, Statement } from './driver.ts';
 
-/** As far as it is used. The types of Node 20 do not have it. */
+/** The part that is used. The types of Node 20 do not have it. */
 interface NodeSqlite {
   readonly DatabaseSync: new (file: string, options: { readonly readOnly: boolean }) => DatabaseSync;
 }
@@ -14,7 +17,7 @@ interface DatabaseSync {
   close(): void;
 }
 
-/** From here on it knows whether a transaction is open. Node 23 ended before it did. */
+/** From this version on, it tells whether a transaction is open. Node 23 ended before it did. */
 const FIRST_GOOD = [22, 16] as const;
 const NEVER_GOOD = 23;
 
@@ -24,7 +27,7 @@ export function hasNodeSqlite(version: string): boolean {
   return major > FIRST_GOOD[0] || (major === FIRST_GOOD[0] && minor >= FIRST_GOOD[1]);
 }
 
-/** Undefined where Node was built without it. */
+/** Undefined if Node was built without it. */
 export function loadNodeSqlite(): SqliteDriver | undefined {
   const module = withoutItsWarning(() => process.getBuiltinModule('node:sqlite') as NodeSqlite | undefined);
   if (module === undefined) return undefined;
@@ -35,7 +38,7 @@ export function loadNodeSqlite(): SqliteDriver | undefined {
   };
 }
 
-/** Asked of an empty database: the first statement that a file is asked for may find it busy. */
+/** Tries it on an empty database: the first statement on a file may find the file busy. */
 function canReadWholeText({ DatabaseSync }: NodeSqlite): boolean {
   const database = new DatabaseSync(':memory:', { readOnly: false });
   const { text } = database.prepare("SELECT 'a' || char(0) AS text").get() as { text: string };
@@ -55,7 +58,7 @@ class NodeDatabase implements Database {
   ) {
     this.readsWholeText = readsWholeText;
     this.#database = new DatabaseSync(file, { readOnly: isReadOnly });
-    // By a pragma, because Node before 22.16 overlooks the option.
+    // Set by a pragma, because Node before 22.16 ignores the option.
     if (busyTimeoutMs > 0) this.#database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   }
 
@@ -72,7 +75,7 @@ class NodeDatabase implements Database {
   }
 
   pragma(text: string): unknown {
-    // All rows, because some pragmas do their work row by row.
+    // Reads all rows, because some pragmas do their work row by row.
     const [first] = this.#database.prepare(`PRAGMA ${text}`).all() as Record<string, unknown>[];
     return first === undefined ? undefined : Object.values(first)[0];
   }
@@ -83,8 +86,8 @@ class NodeDatabase implements Database {
 }
 
 /**
- * Node 22 warns at its first use that it is experimental, which tells nothing to those who start `signalbox`. Only this
- * warning is held back, and only while the module is loaded, in which nothing else can run.
+ * Hides Node 22's warning at the first use that the module is experimental, which tells users of `signalbox` nothing.
+ * Only this warning is hidden, and only while the module is loaded, when nothing else can run.
  */
 function withoutItsWarning<T>(load: () => T): T {
   const { emitWarning } = process;
@@ -117,11 +120,11 @@ const RESULTS: Readonly<Record<number, string>> = {
 };
 const PRIMARY = 0xff;
 
-/** Undefined for what is no error of this driver. */
+/** Undefined if it is no error of this driver. */
 export function nodeSqliteResult(error: Error): string | undefined {
   const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown };
   if (code === 'ERR_SQLITE_ERROR' && typeof errcode === 'number') return RESULTS[errcode & PRIMARY] ?? 'SQLITE_ERROR';
-  // A whole number that no store of ours writes. Anything else that is out of range is not told in these words.
+  // A whole number that no store of ours writes. Other errors about a range have other words.
   const isTooLarge = code === 'ERR_OUT_OF_RANGE' && error.message.startsWith('Value is too large to be represented');
   return isTooLarge ? 'SQLITE_CORRUPT' : undefined;
 }

@@ -1,4 +1,4 @@
-/** The commands that bring `better-sqlite3` to this very installation of signalbox, with the directory to type them in. */
+/** The commands that install `better-sqlite3` for this very installation of signalbox, with the directory to type them in. */
 import { existsSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const FOR_NODE_20 = `better-sqlite3@${VERSION_FOR_NODE_20}`;
 
 export type Installation =
   | { readonly kind: 'global' }
-  /** By `npx`, in its cache. */
+  /** Installed by `npx`, in its cache. */
   | { readonly kind: 'npx' }
   | { readonly kind: 'local'; readonly project: string }
   /** A clone, or a link to one. */
@@ -29,14 +29,14 @@ export function installCommand(installation = installationOf(fileURLToPath(impor
   }
 }
 
-/** npm itself may have been told not to run install scripts, and pnpm asks first. */
+/** The command that builds the native part: npm may have been told not to run install scripts, and pnpm asks first. */
 export function rebuildCommand(installation = installationOf(fileURLToPath(import.meta.url))): string {
   const rebuild = 'rebuild better-sqlite3 --ignore-scripts=false';
   switch (installation.kind) {
     case 'global':
       return `npm ${rebuild} --global`;
     case 'npx':
-      // What npx keeps is under a name that only npx knows.
+      // npx keeps its packages under names that only npx knows.
       return `npm cache npx rm && ${installCommand(installation)}`;
     case 'local':
       return `cd ${quoted(installation.project)} && npm ${rebuild} (pnpm: pnpm approve-builds)`;
@@ -45,7 +45,7 @@ export function rebuildCommand(installation = installationOf(fileURLToPath(impor
   }
 }
 
-/** `file`: one of signalbox's own. */
+/** `file` is one of signalbox's own files. */
 export function installationOf(file: string, exists: (path: string) => boolean = existsSync): Installation {
   const at = file.indexOf(`${sep}node_modules${sep}`);
   if (at < 0) return { kind: 'clone', clone: cloneOf(file, exists) };

@@ -6,7 +6,7 @@ export function sqliteResult(error: unknown): string | undefined {
   return error instanceof Error ? (betterSqlite3Result(error) ?? nodeSqliteResult(error)) : undefined;
 }
 
-/** Another process is writing, or is just opening or closing the file. */
+/** Whether another process is writing, or is just opening or closing the file. */
 export function isBusy(error: unknown): boolean {
   const result = sqliteResult(error);
   return result !== undefined && /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(result);

@@ -1,4 +1,4 @@
-/** There is no SQLite to open a store with. The store is well; what would read it is not. */
+/** No SQLite was found to open a store with. The store itself is not damaged. */
 import { Failure } from '../failure.ts';
 
 const MARK = Symbol.for('signalbox.SqliteMissing');
@@ -13,7 +13,7 @@ export class SqliteMissing extends Failure {
   }
 }
 
-/** The command that brings SQLite, if its lack is what `error` tells. */
+/** The command that installs SQLite, if `error` says that it is missing. */
 export function remedyOf(error: unknown): string | undefined {
   return error instanceof Failure ? (error as Partial<SqliteMissing>)[MARK] : undefined;
 }

@@ -1,13 +1,13 @@
 /**
- * What makes a request `invalid`, on every engine alike and before anything is applied. etcd would refuse most of it
- * by itself; where it lets something slip (a put in one nested transaction and its deletion in the next, or a put beside
- * a deletion without end), the engines would differ in what they make of it, so it is refused here.
+ * Decides what makes a request `invalid`, on every engine alike and before anything is applied. etcd would refuse most
+ * of these requests by itself. Where it would not (a put in one nested transaction and its deletion in the next, or a
+ * put beside a deletion without end), the engines would do different things, so such a request is refused here.
  */
 import { Failure, shown } from '../failure.ts';
 import type { Compare, KeyRange, Operation, Read, Revision, Transaction } from './contract.ts';
 import { isBackwards, isInRange } from './key-order.ts';
 
-/** etcd's limit for the comparisons and for each branch; what is nested gets what those around it left over. */
+/** etcd's limit for the comparisons and for each branch; a nested transaction may use what those around it left over. */
 export const MOST_OPERATIONS = 128;
 
 export function checkTransaction(transaction: Transaction): void {
@@ -102,7 +102,7 @@ export function checkHistoryLimit(limit: number): void {
     throw invalid(`a history of ${shown(limit)} revisions`, 'a whole number from 1');
 }
 
-/** Up to here looking at every pair is cheaper than making a set. */
+/** Up to here, comparing every pair is cheaper than making a set. */
 const FEW = 8;
 
 /** No key may be put twice, or put and deleted, by operations that could be applied together. */
@@ -136,7 +136,7 @@ function checkManyOverlaps(operations: readonly Operation[]): void {
 
 function refuseClash(a: Operation, b: Operation): void {
   if (a.do === 'transaction') {
-    // Either branch may be the one that is applied.
+    // Either branch may be applied.
     for (const operation of a.success) refuseClash(operation, b);
     for (const operation of a.failure) refuseClash(operation, b);
   } else if (b.do === 'transaction' || (a.do === 'delete' && b.do === 'put')) {

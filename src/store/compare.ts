@@ -12,7 +12,7 @@ export function holds(compare: Compare, pair: KeyValue | undefined): boolean {
     case 'lease':
       return (compare.is === '=') === ((pair === undefined ? null : pair.lease) === compare.than);
     case 'value':
-      // Neither equal nor unequal: a missing key must not pass for one with another value.
+      // A missing key is neither equal nor unequal: it must not pass for a key with another value.
       return pair !== undefined && (compare.is === '=') === (pair.value.text === compare.than);
   }
 }

@@ -1,11 +1,11 @@
 /**
- * The store contract: where state lives, and what every engine promises of it.
+ * The store contract: where state lives, and what every engine promises.
  *
- * Its shape is etcd's, because that shape is proven and because a real etcd can then be the judge
- * of the other engines. Each promise below is a named test in `src/testing/store-contract.ts`.
+ * Its shape is etcd's, because that shape is proven and because a real etcd can then be the judge of the other engines.
+ * Each promise below is a named test in `src/testing/store-contract.ts`.
  *
- * Every call may throw a `Failure`: `unavailable` (certainly not applied), `outcome-unknown`
- * (maybe applied), `closed`, `forbidden`, `corrupt`, `invalid`.
+ * Every call may throw a `Failure`: `unavailable` (certainly not applied), `outcome-unknown` (maybe applied), `closed`,
+ * `forbidden`, `corrupt`, `invalid`.
  */
 import type { ProcessIdentity } from '../host/index.ts';
 import type { Value } from './value.ts';
@@ -22,11 +22,11 @@ export interface KeyValue {
   readonly key: string;
   /** Its value. */
   readonly value: Value;
-  /** The revision at which the key came to be; changes when it is deleted and made again. */
+  /** The revision that made the key; a key that is deleted and made again gets a new one. */
   readonly createRevision: Revision;
   /** The revision that changed it last. */
   readonly modRevision: Revision;
-  /** One when the key came to be, raised by every put. */
+  /** One when the key was made, raised by every put. */
   readonly version: number;
   /** The lease whose end deletes it, if it has one. */
   readonly lease: LeaseId | null;
@@ -34,8 +34,8 @@ export interface KeyValue {
 
 /**
  * The keys from `key` up to but not including `end`, in order of their UTF-8 bytes; without `end`, just `key`. As in
- * etcd, the end `'\0'` (before which no key can be) says that there is none: every key from `key` on. A range that ends
- * before it begins is empty. Neither key nor end may be the empty string, and a key that is put is well-formed Unicode.
+ * etcd, the end `'\0'` (no key can come before it) means no end: every key from `key` on. A range that ends before it
+ * begins is empty. Neither key nor end may be the empty string, and a key that is put is well-formed Unicode.
  */
 export interface KeyRange {
   /** The first key. */
@@ -45,9 +45,9 @@ export interface KeyRange {
 }
 
 /**
- * Over a range a comparison must hold for every key in it. A key that does not exist has version,
- * create and mod revision 0 and no lease; so `version = 0` over a range says that it is empty.
- * A comparison of values never holds where there is no key.
+ * Over a range, a comparison must hold for every key in it. A key that does not exist has version, create and mod
+ * revision 0 and no lease; so `version = 0` over a range says that the range is empty. A comparison of values never
+ * holds where there is no key.
  */
 export type Compare = KeyRange &
   (
@@ -91,7 +91,7 @@ export interface Read extends KeyRange {
 }
 
 /**
- * At most 128 comparisons, and as many operations in each branch; what is nested has as many to itself as the longest
+ * At most 128 comparisons, and as many operations in each branch; a nested transaction may have as many as the longest
  * list around it left of the 128. No key may be put twice, or put and deleted, by operations that could be applied
  * together; the two branches of one transaction could not. Deletions may overlap.
  */
@@ -106,7 +106,7 @@ export interface Transaction {
 
 /**
  * Part of the transaction around it: applied with it, in its revision. Its comparisons look at the store as it was
- * before any of the whole was applied (as in etcd: they do not see the puts beside them, though its reads do).
+ * before the whole transaction (as in etcd: they do not see the puts beside them, but its reads do).
  */
 export interface Nested extends Transaction {
   /** Which operation it is. */
@@ -124,7 +124,7 @@ export interface ReadResult {
   readonly pairs: readonly KeyValue[];
   /** Whether the limit left some out. */
   readonly more: boolean;
-  /** How many pairs there are here; of a read with `countOnly`, how many keys are in the range. */
+  /** How many pairs are in this result; for a read with `countOnly`, how many keys are in the range. */
   readonly count: number;
 }
 
@@ -139,7 +139,7 @@ export type OperationResult =
 export interface TransactionResult {
   /** Which branch was applied. */
   readonly succeeded: boolean;
-  /** The store's revision after it: the revision of its own changes, where it made any. */
+  /** The store's revision after the transaction; if the transaction changed something, the revision of these changes. */
   readonly revision: Revision;
   /** One for each operation of that branch, in order. */
   readonly results: readonly OperationResult[];
@@ -158,18 +158,18 @@ export interface Changes {
   readonly changes: readonly Change[];
 }
 
-/** It can be read once: a second iteration continues where the first one stopped. */
+/** The changes of a range. They can be read once: a second iteration continues where the first one stopped. */
 export interface Watch extends AsyncIterable<Changes> {
   /** Every change after this revision will be delivered: in order, none skipped, none twice. */
   readonly since: Revision;
 }
 
-/** What a watcher knows of the keys that it watches. */
+/** What a watcher says about the keys that it watches. */
 export interface WatchHint {
   /**
    * `lease-ends`: the watcher acts on keys that go because their lease ended. All other changes in the range may be
-   * delivered later, in order, with the next such key or when the engine looks by itself; an engine that wakes processes
-   * then wakes none for them. An engine may ignore it.
+   * delivered later, in order, with the next such key or when the engine looks by itself; an engine that wakes
+   * processes then wakes none for those changes. An engine may ignore the hint.
    */
   readonly urgent?: 'lease-ends' | undefined;
 }
@@ -178,7 +178,7 @@ export interface WatchHint {
 export interface Lease {
   /** Its id. */
   readonly id: LeaseId;
-  /** What the store granted: at least what was asked for. */
+  /** The time that the store granted: at least what was asked for. */
   readonly ttlMs: number;
 }
 
@@ -194,83 +194,82 @@ export interface LeaseState extends Lease {
 export interface Health {
   /** Its revision. */
   readonly revision: Revision;
-  /** History up to and including this is forgotten (0: none is): watches may start since it, or later. */
+  /** History up to and including this revision is forgotten (0: nothing is): watches may start here, or later. */
   readonly compacted: Revision;
 }
 
 /**
- * A call whose signal is aborted throws the signal's reason. If it was aborted before the call, nothing was applied;
- * if later, it may have been.
+ * A call whose signal is aborted throws the signal's reason. If it was aborted before the call, nothing was applied; if
+ * later, the call may have been applied.
  */
 export interface Store {
   /**
-   * Applies `success` if every comparison holds, else `failure`; all or nothing. Operations see
-   * the ones before them. A lease that is gone, or `keep` on a key that is not there, in the
-   * branch that is to be applied, throws `not-found` and changes nothing.
+   * Applies `success` if every comparison holds, else `failure`; all or nothing. Operations see the effects of those
+   * before them. If the branch to apply names a lease that is gone, or says `keep` for a key that is not there, throws
+   * `not-found` and changes nothing.
    */
   transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult>;
 
   /**
-   * The same, answered at once: for engines that live in this process. The runtime uses it where
-   * it exists, so that an uncontended acquire costs no more promises than its caller awaits.
-   * Watchers are woken, but run only after it has returned.
+   * The same, answered at once: for engines that live in this process. The runtime uses it where it exists, so that an
+   * uncontended acquire costs no more promises than its caller awaits. Watchers are woken, but run only after the call
+   * has returned.
    */
   transactionNow?(transaction: Transaction): TransactionResult;
 
   /**
-   * Changes after `since`, or from now on. Resolves once the store has confirmed it: every
-   * later write is delivered. Iterating throws `compacted` if history was compacted past
-   * what is to be delivered next, and always if `since` lies before `compacted`; `unavailable` if
-   * the connection broke; then open another one after the last revision that was delivered. Ends,
-   * without an error, when `signal` aborts.
+   * Changes after `since`, or from now on. Resolves once the store has confirmed the watch: every later write is
+   * delivered. Iterating throws `compacted` if history was compacted past the next change to deliver, and always if
+   * `since` lies before `compacted`. It throws `unavailable` if the connection broke; then open another watch after the
+   * last revision that was delivered. Ends, without an error, when `signal` aborts.
    *
-   * (etcd itself accepts a watch whose first wanted revision is the compacted one, and before
-   * 3.4.36 and 3.5.18 then loses the deletions of that revision. An engine on etcd asks for `since`
-   * instead of `since + 1` and drops what comes for `since`: the server then refuses as it should.)
+   * (etcd itself accepts a watch whose first wanted revision is the compacted one, and before 3.4.36 and 3.5.18 then
+   * loses the deletions of that revision. An engine on etcd asks for `since` instead of `since + 1` and drops the
+   * changes of `since`: the server then refuses as it should.)
    */
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch>;
 
   /**
-   * Keys put with this lease are deleted when it ends: all in one revision, by key, as an ordinary
-   * change. `ttlMs` is a finite number above 0.
+   * Grants a lease. Keys put with it are deleted when it ends: all in one revision, by key, as an ordinary change.
+   * `ttlMs` is a finite number above 0.
    */
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease>;
-  /** Full time again. `null` if the lease has ended: it never comes back. */
+  /** Renews the lease for its full time. `null` if it has ended: an ended lease never comes back. */
   keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null>;
   /**
-   * The same, answered at once where that is possible: hundreds of waiting processes do little else. False: `keepLeaseAlive`
-   * is to be called, which waits for its turn, and says what is wrong.
+   * The same, answered at once where that is possible: hundreds of waiting processes do little else. If it returns
+   * false, call `keepLeaseAlive`, which waits for its turn and says what is wrong.
    */
   keepLeaseAliveNow?(id: LeaseId): boolean;
-  /** Ends a lease now. Ending one that has ended is not an error. */
+  /** Ends a lease now. Ending a lease that has ended is not an error. */
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void>;
   /** A lease, or null if it has ended. */
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;
   /**
-   * For engines that serve the processes of one machine: the lease ends as soon as it is proven that none of these
-   * processes is left. Only ever sooner: a process that lives keeps no lease alive. Said again, it replaces what was
-   * said before. Throws `not-found` if the lease has ended.
+   * For engines that serve the processes of one machine: ends the lease as soon as it is proven that none of these
+   * processes is left. This can only end a lease sooner: a process that lives keeps no lease alive. A second call
+   * replaces the processes of the first. Throws `not-found` if the lease has ended.
    */
   endLeaseWith?(id: LeaseId, processes: readonly ProcessIdentity[], signal?: AbortSignal): Promise<void>;
-  /** For those engines: other users may have written what is in it. Where it is not said, this user alone has. */
+  /** For the same engines: whether other users may have written to the store. Undefined means that only this user has. */
   readonly isOfSeveralUsers?: boolean;
 
   /**
-   * Forgets history up to and including `revision`; current values stay. Throws `compacted` if
-   * that is already compacted, `invalid` if it is still to come or no revision.
+   * Forgets history up to and including `revision`; current values stay. Throws `compacted` if that revision is already
+   * compacted, and `invalid` if it is still to come or is no revision.
    */
   compact(revision: Revision, signal?: AbortSignal): Promise<void>;
   /**
-   * Programs other than signalbox may need the history of this store too: it is compacted only on request, and not by
-   * maintenance.
+   * Whether programs other than signalbox may need the history of this store too: then it is compacted only on request,
+   * not by maintenance.
    */
   readonly historyIsShared?: boolean;
   /** Answers if the store works, and throws if it does not. */
   health(signal?: AbortSignal): Promise<Health>;
   /**
-   * Aborts when the store that was opened is there no more: it was removed, replaced, or restored from a backup. What this
-   * process knows of it, and holds in it, is void. The reason is the `closed` failure with which all watches end and all
-   * calls are refused from then on.
+   * Aborts when the opened store no longer exists: it was removed, replaced, or restored from a backup. Whatever this
+   * process knows of it, and holds in it, is void. The reason is the `closed` failure with which all watches end and
+   * all calls are refused from then on.
    */
   readonly over?: AbortSignal | undefined;
   /** Ends watches, without an error, and refuses further calls with `closed`. Leases run on until they end. */

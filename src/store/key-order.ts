@@ -5,10 +5,10 @@
  */
 import type { KeyRange } from './contract.ts';
 
-/** As the end of a range: no end, every key from the first one on. No key comes before it, so nothing is lost. */
+/** The end of a range that has no end: every key from the first on. No key comes before `'\0'`, so no other meaning is lost. */
 export const NO_END = '\0';
 
-/** Written as bounds of one class, because a one-byte string can then be answered without looking at it. */
+/** Written as the bounds of one class, so that the engine can answer for a one-byte string without looking at it. */
 const NOT_PLAIN = /[\ud800-\uffff]/;
 
 export function isPlain(key: string): boolean {
@@ -37,7 +37,7 @@ export function isInRange(key: string, range: KeyRange): boolean {
   return range.end === NO_END || compareKeys(key, range.end) < 0;
 }
 
-/** The same, as a question that is asked many times of one range: at the price of `<` wherever that is right. */
+/** Prepares the test for a range that is asked about often; it costs no more than `<` wherever `<` is right. */
 export function rangeTest(range: KeyRange): (key: string) => boolean {
   const { key: first, end } = range;
   if (end === undefined) return (key) => key === first;
@@ -46,7 +46,7 @@ export function rangeTest(range: KeyRange): (key: string) => boolean {
   return (key) => key >= first && key < end;
 }
 
-/** Whether no key at all can be in it. */
+/** Whether the range ends before it begins, so that no key can be in it. */
 export function isBackwards(range: KeyRange): boolean {
   return range.end !== undefined && range.end !== NO_END && compareKeys(range.key, range.end) >= 0;
 }

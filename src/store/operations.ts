@@ -1,6 +1,6 @@
 /**
- * Operations whose results are looked up by name. `read` gives back the place where its result will be, so nothing counts
- * positions, and an operation that is added later moves no result of another.
+ * Operations whose results are looked up by name. `read` returns the place where its result will be, so no caller
+ * counts positions, and adding an operation moves no result of another.
  *
  *     const look = new Operations();
  *     const record = look.read({ key: 'r/lock/main' });
@@ -41,7 +41,7 @@ export class Operations {
     return this;
   }
 
-  /** Adds a read, and gives the place of its result. */
+  /** Adds a read, and returns the place of its result. */
   read(range: ReadRange): Place<ReadResult> {
     return this.#place({ do: 'read', ...range });
   }
@@ -56,13 +56,13 @@ export class Operations {
     return { in: (results) => results[place] as Result };
   }
 
-  /** As a transaction that compares nothing. */
+  /** Returns a transaction that compares nothing. */
   always(): Transaction {
     return always(this.list);
   }
 }
 
-/** The pair of this key among all that a transaction read; undefined if there is no such key. */
+/** The pair of this key among all pairs that a transaction read; undefined if there is no such key. */
 export function pairIn(results: readonly OperationResult[], key: string): KeyValue | undefined {
   for (const result of results) {
     const pair = result.do === 'read' ? result.pairs.find((one) => one.key === key) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Applies a transaction to an engine's keys: all comparisons first, then whether all of it can be done, then all of it.
- * Everything that can fail comes before the first change, so that no failure leaves half a transaction behind.
+ * Applies a transaction to an engine's keys: makes all comparisons first, then checks that everything can be done, then
+ * does it. Everything that can fail comes before the first change, so that no failure leaves half a transaction behind.
  */
 import { Failure, shown } from '../failure.ts';
 import type {
@@ -28,11 +28,11 @@ export interface TransactionKeys {
   read(read: Read): ReadResult;
 }
 
-/** The branches of a transaction, and of those nested in it, that will be applied. */
+/** The branches that will be applied, of a transaction and of those nested in it. */
 interface Plan {
   readonly succeeded: boolean;
   readonly operations: readonly Operation[];
-  /** One for each operation that is a transaction, in order. */
+  /** One plan for each operation that is a transaction, in order. */
   readonly nested: readonly Plan[];
 }
 

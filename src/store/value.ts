@@ -8,7 +8,7 @@ export class Value {
   #json: unknown;
   /**
    * The check, or the machine, that last found nothing wrong with the document. A document never changes, so the same
-   * check need not look at it again: a reader of a long queue would otherwise check every request at every read.
+   * check need not look at it again: otherwise, a reader of a long queue would check every request at every read.
    */
   passed: object | undefined = undefined;
 

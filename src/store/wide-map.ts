@@ -1,11 +1,11 @@
 /**
- * A map of any size of which no step takes long. A `Map` that grows past a power of two, or shrinks to a part of it, moves all
- * its entries at once: with a million of them that takes the event loop for a tenth of a second.
+ * A map in which no step takes long, whatever its size. A `Map` that grows past a power of two, or shrinks to a part of
+ * it, moves all its entries at once: with a million entries that blocks the event loop for a tenth of a second.
  */
 
-/** Up to here one map has all entries: to move them takes a few milliseconds. */
+/** Up to this many entries, one map has them all: moving them takes a few milliseconds. */
 const MOST_IN_ONE = 16_384;
-/** How many maps share the entries from then on, each far too small for anyone to notice its growth. */
+/** How many maps share the entries from then on, each so small that nobody notices its growth. */
 const PARTS = 256;
 
 export class WideMap<V> {
@@ -43,7 +43,7 @@ export class WideMap<V> {
     this.#inParts = 0;
   }
 
-  /** As in a `Map`, entries may be deleted on the way. The order is that of insertion only while there are few. */
+  /** As in a `Map`, entries may be deleted during the iteration. The order is that of insertion only while there are few. */
   *values(): Iterable<V> {
     if (this.#whole !== undefined) yield* this.#whole.values();
     else for (const part of this.#parts) yield* part.values();
@@ -70,10 +70,10 @@ export class WideMap<V> {
   }
 }
 
-/** By FNV-1a, which spreads names that differ in a single character at any place. */
+/** Uses FNV-1a, which spreads names that differ in a single character at any place. */
 function partNumber(key: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
-  // The upper bits have the most of every character in them.
+  // The upper bits depend most on every character.
   return (hash >>> 16) & (PARTS - 1);
 }

@@ -15,7 +15,7 @@ export interface ChoiceOptions {
   readonly github?: Omit<GitHubIssuesOptions, 'repository'>;
 }
 
-/** Chooses at the first question, and again at the next one if that failed. */
+/** Chooses at the first question; if that fails, chooses again at the next. */
 export function chosenIssues(meant: string | Issues | undefined, options: ChoiceOptions): Issues {
   if (typeof meant === 'object') return meant;
   let chosen: Issues | undefined;

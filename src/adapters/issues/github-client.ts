@@ -9,18 +9,18 @@ import { proxiedFetch } from './proxied-fetch.ts';
 import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
 
 export interface GitHubOptions {
-  /** By default from GITHUB_TOKEN, GH_TOKEN or `gh auth token`. An empty one: none. */
+  /** By default from GITHUB_TOKEN, GH_TOKEN or `gh auth token`. An empty token means none. */
   readonly token?: string;
-  /** Of the REST API: `https://HOST/api/v3` for GitHub Enterprise. Default: GITHUB_API_URL, else GitHub itself. */
+  /** The URL of the REST API: `https://HOST/api/v3` for GitHub Enterprise. Default: GITHUB_API_URL, else GitHub itself. */
   readonly baseUrl?: string;
-  /** For each request. Default 30 s. */
+  /** The time limit of each request. Default 30 s. */
   readonly timeoutMs?: number;
   readonly env?: NodeJS.ProcessEnv;
 }
 
 export interface Page {
   readonly body: unknown;
-  /** The address of the page after it. */
+  /** The address of the next page. */
   readonly next?: string;
 }
 
@@ -45,9 +45,9 @@ export class GitHubClient {
   readonly #base: URL;
   readonly #options: GitHubOptions;
   readonly #env: NodeJS.ProcessEnv;
-  /** Undefined: not looked for yet. */
+  /** Undefined until it is first looked for. */
   #token: Promise<string | undefined> | undefined;
-  /** Likewise. */
+  /** Undefined until it is first looked for. */
   #proxied: ReturnType<typeof proxiedFetch> | undefined;
   /** The most recently used answers are at the end. */
   readonly #remembered = new Map<string, Remembered>();
@@ -159,7 +159,7 @@ export class GitHubClient {
   #findToken(signal?: AbortSignal): Promise<string | undefined> {
     const { token } = this.#options;
     if (token === '') return Promise.resolve(undefined);
-    // `gh` knows the place by the name of its pages.
+    // `gh` knows the host by the name of its web pages.
     const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
     const finding = (this.#token ??= findToken(token, host, this.#env, signal));
     // An aborted search must not count as the answer for the next caller.

@@ -1,4 +1,4 @@
-/** What GitHub says of an issue, as far as it matters here. */
+/** Reads the fields of GitHub's issues that matter here. */
 import type { IssueStatus } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Matchable } from './matching.ts';
@@ -34,7 +34,7 @@ function statusOf(
   return own.some((label) => sameInAnyCase(label, inProgress)) ? 'in-progress' : 'todo';
 }
 
-/** So GitHub compares labels and the names of people. */
+/** Compares as GitHub compares labels and the names of people. */
 export function sameInAnyCase(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }

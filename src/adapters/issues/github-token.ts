@@ -29,7 +29,7 @@ export async function findToken(
   return found === '' ? undefined : checked(found, '`gh auth token`');
 }
 
-/** Node would refuse it as a header with a message that shows it. */
+/** Checks the token here: Node would refuse it as a header with a message that shows it. */
 function checked(value: string, source: string): string {
   const token = value.trim();
   if (/^[\u0021-\u007e]+$/.test(token)) return token;

@@ -1,5 +1,6 @@
 /**
- * GitHub Issues. Closed is done; an open one is what its labels say, `blocked` before `in-progress`, else to do.
+ * Reads GitHub Issues. A closed issue is done. An open issue has the status that its labels say, `blocked` before
+ * `in-progress`; without such a label, it is to do.
  *
  * GitHub applies the filter as far as it can; the result is filtered again here.
  */
@@ -49,7 +50,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
     }
   }
 
-  /** As it is called now; GitHub knows it by its former names too, but not everywhere. */
+  /** The current name of the repository. GitHub knows its former names too, but not everywhere. */
   async function fullName(signal?: AbortSignal): Promise<string> {
     const { full_name: name, has_issues: hasIssues } = objectIn((await client.get(client.address(base), signal)).body);
     if (hasIssues === false) throw new Failure('not-found', `GitHub, ${repository}: its issues are switched off`);
@@ -64,7 +65,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
     };
     const { body } = await client.get(client.address(`${base}/issues/${numberOf(id)}`), signal, nothing);
     const issue = body === null ? undefined : read(body);
-    // One that was moved to another repository has another number there.
+    // An issue that was moved to another repository has another number there.
     return issue === undefined ? undefined : { ...issue, id };
   }
 
@@ -117,7 +118,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
   async function searched({ query }: IssueSearch, signal?: AbortSignal): Promise<readonly Matchable[]> {
     const all: Record<string, unknown>[] = [];
     const name = await fullName(signal);
-    // Ours first: an open quote, or a NOT at the end of theirs, would swallow what comes after it, and then find nothing.
+    // Our part comes first: an open quote, or a NOT at the end of the caller's query, would swallow it, and then find nothing.
     const q = `repo:${name} is:issue ${query}`;
     for await (const body of pages(client.address('/search/issues', { q, per_page: String(PER_PAGE) }), signal)) {
       const { total_count: total, incomplete_results: isPart, items } = objectIn(body);
@@ -136,7 +137,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
   return {
     async issues(filter, signal) {
       const found = isSearch(filter) ? await searched(filter, signal) : await having(filter, signal);
-      // What moves from one page to the next while they are read comes twice.
+      // An issue that moves from one page to the next between two reads comes twice.
       return [...new Map(found.map(({ id, status }) => [id, { id, status }])).values()];
     },
 
@@ -148,8 +149,8 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
 }
 
 /**
- * A full page that is the last: what comes after it makes a next one, and does not change this one. So "it has not
- * changed" would not tell.
+ * Whether a page is the last and full. New issues then start another page and leave this one unchanged, so "not
+ * changed" would not show them.
  */
 function isOpenEnded({ body, next }: Page): boolean {
   const { items = body } = objectIn(body);

@@ -27,9 +27,9 @@ export interface NewIssue {
 /** What to change of an issue; the rest stays. */
 export type IssueChanges = Partial<Omit<TrackedIssue, 'id'>>;
 
-/** What `add` answers; an issue that exists is not changed. */
+/** The answer of `add`; an issue that exists is not changed. */
 export type AddOutcome = { readonly kind: 'added' | 'exists'; readonly issue: TrackedIssue };
-/** What `update` answers. */
+/** The answer of `update`. */
 export type UpdateOutcome = { readonly kind: 'updated'; readonly issue: TrackedIssue } | { readonly kind: 'missing' };
 
 /** Issues in a JSON file of this machine. */
@@ -46,7 +46,7 @@ export interface Tracker extends Issues {
   update(id: IssueId, changes: IssueChanges, signal?: AbortSignal): Promise<UpdateOutcome>;
 }
 
-/** Nothing is read or made yet. */
+/** Opens a tracker. Nothing is read or made yet. */
 export function openTracker(path: string): Tracker {
   const file = resolve(path);
 
@@ -129,7 +129,7 @@ function defined<T extends object>(given: T): { [Key in keyof T]: Exclude<T[Key]
   return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
 }
 
-/** JavaScript callers may pass anything, and what is written must be readable again. */
+/** Checks what is written, because it must be readable again, and JavaScript callers may pass anything. */
 function checkIssue({ id, title, status, labels, assignee, milestone }: Partial<NewIssue>): void {
   const check = (isRight: boolean, what: string): void => {
     if (!isRight) throw new Failure('invalid', what);

@@ -17,7 +17,7 @@ export function isSearch(filter: IssueFields | IssueSearch): filter is IssueSear
   return 'query' in filter;
 }
 
-/** As the local tracker takes a filter: to the letter. */
+/** Compares exactly, as the local tracker does. */
 export function matcherOf(filter: IssueFields | IssueSearch): (issue: OneAssignee) => boolean {
   const same = (one: string, other: string): boolean => one === other;
   if (!isSearch(filter))
@@ -42,8 +42,8 @@ export function hasFields(
 }
 
 /**
- * Words that must all be in the title or in a label; case does not matter. Another tracker's query language is refused:
- * taken as words it would match nothing, and "all of nothing is done" would pass.
+ * The words of a query, which must all be in the title or in a label; case does not matter. The query language of
+ * another tracker is refused: taken as words it would match nothing, and "all of nothing is done" would pass.
  */
 function wordsOf(query: string): readonly string[] {
   const words = query

@@ -1,14 +1,14 @@
 /**
- * The fetch that goes through a proxy, where the environment names one. Node does that by itself from 24 on, with
- * `NODE_USE_ENV_PROXY=1`; earlier versions need the package `undici`, which few need, so it is not installed with
- * signalbox.
+ * Fetches through a proxy, where the environment names one. From 24 on, Node does that by itself, with
+ * `NODE_USE_ENV_PROXY=1`. Earlier versions need the package `undici`; signalbox does not install it, because few users
+ * need it.
  */
 import type * as Undici from 'undici';
 import { Failure } from '../../failure.ts';
 
 type Fetch = typeof globalThis.fetch;
 
-/** What `fetch` to use for an address; undefined for Node's own. */
+/** The `fetch` to use for an address; undefined for Node's own. */
 export async function proxiedFetch(address: URL, env: NodeJS.ProcessEnv): Promise<Fetch | undefined> {
   if (env['NODE_USE_ENV_PROXY'] === '1' || isLoopback(address)) return undefined;
   const proxy = address.protocol === 'https:' ? named(env, 'https_proxy') : named(env, 'http_proxy');
@@ -27,7 +27,7 @@ function isLoopback({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname);
 }
 
-/** Small letters win, as they do for curl. */
+/** The lower-case name wins, as it does for curl. */
 function named(env: NodeJS.ProcessEnv, name: string): string | undefined {
   return [env[name], env[name.toUpperCase()]].find((value) => value !== undefined && value !== '');
 }

@@ -4,7 +4,7 @@
  *     { "version": 1, "issues": [{ "id": "7", "title": "…", "status": "todo", "labels": [], "assignee": null, "milestone": null }] }
  *
  * People and other programs may write it too: only `id`, `title` and `status` must be there, ids may be numbers, and
- * fields that are not ours are kept. What is not such a file is refused and never written over.
+ * fields that are not ours are kept. Any other file is refused and never overwritten.
  */
 import { mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';

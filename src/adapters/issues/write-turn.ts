@@ -1,13 +1,13 @@
 /**
  * Lets one process of the machine write to a file at a time, by SQLite's lock on an empty file beside it. The kernel
- * releases that lock when its holder dies, however it dies, so no process has to judge whether a lock is stale. Two
- * processes that judged so at once would both take it.
+ * releases that lock when its holder dies, however it dies, so no process has to judge whether a lock is stale: two
+ * processes that did so at once would both take it.
  */
 import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { type Database, isBusy, sqliteDriver } from '../../sqlite/index.ts';
 
-/** A turn takes some milliseconds. */
+/** A turn takes some milliseconds, so a process that waits this long gives up. */
 const LONGEST_WAIT_MS = 30_000;
 const LONGEST_PAUSE_MS = 20;
 

@@ -37,14 +37,14 @@ export class Address {
     this.#store.go(routeIn(location.hash));
   }
 
-  /** Keeps the time of a look back when the view changes. */
+  /** Shows another view, and keeps the time of a look back. */
   go(route: Route | string): void {
     const { at } = this.#store.snapshot.route.filters;
     const next = typeof route === 'string' ? routeIn(`#${route}`) : route;
     this.#push(at === undefined || next.filters['at'] !== undefined ? next : withFilters(next, { at }));
   }
 
-  /** From the past, or from now. */
+  /** Shows the page at an earlier time, or at the present. */
   goTo(at: number | undefined): void {
     const text = at === undefined ? undefined : timeText(at);
     this.#push(withFilters(this.#store.snapshot.route, { at: text }));
@@ -63,7 +63,7 @@ export class Address {
     this.#read();
   }
 
-  /** Without the token: its reader needs one of their own. */
+  /** The link to this view, without the token: its reader needs a token of their own. */
   get link(): string {
     return `${location.origin}${location.pathname}${fragmentOf(this.#store.snapshot.route)}`;
   }

@@ -18,7 +18,7 @@ export class Refused extends Error {
 
 const KEY = 'signalbox.token';
 
-/** Kept for this tab alone, and gone with it. */
+/** The token, kept for this tab alone and gone with it. */
 export function keptToken(): string {
   return sessionStorage.getItem(KEY) ?? '';
 }
@@ -52,7 +52,7 @@ export async function getText(path: string): Promise<string> {
   return (await asked(path)).text();
 }
 
-/** The most pages of history to ask for. Each looks at a part of what the store remembers, from the newest back. */
+/** The most pages of history to ask for. Each page looks at a part of what the store remembers, from the newest back. */
 const MOST_PAGES = 5;
 
 export interface PastEvents {

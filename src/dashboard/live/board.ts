@@ -1,6 +1,6 @@
 /**
- * Reads the whole board piece by piece: the browser can draw a frame between two of them. To parse ten thousand locks in one go
- * would stop the page for longer than a frame.
+ * Reads the whole board piece by piece, so that the browser can draw a frame between two pieces. Parsing ten thousand
+ * locks in one go would block the page for longer than a frame.
  */
 import { boardIn, object, resourcesIn, timeIn } from '../model/read.ts';
 import type { Resource, State } from '../model/types.ts';
@@ -8,13 +8,13 @@ import { lines } from './api.ts';
 
 export interface ReadBoard {
   readonly board: State;
-  /** Events from here on are not in it, or not all of them. */
+  /** Events from this revision on are not in the board, or not all of them. */
   readonly since: number;
   /** By the server's clock. */
   readonly at: number;
 }
 
-/** As long as a piece may take; a frame has 16 ms. */
+/** How long a piece may take; a frame has 16 ms. */
 const PIECE_MS = 5;
 
 export async function readBoard(signal: AbortSignal): Promise<ReadBoard> {

@@ -1,6 +1,6 @@
 /**
- * Reads the board, follows the events from there, and goes on where it was when the connection breaks. What is in sight is
- * read again now and then, because events do not tell everything: a waiter that gives up leaves none.
+ * Reads the board and follows the events from there; after a broken connection, it goes on where it was. Resources in
+ * sight are read again now and then, because events do not tell everything: a waiter that gives up causes none.
  */
 import { boardRead, countedPast, deniedUpTo, isHeld, remembered } from '../model/apply.ts';
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
@@ -14,16 +14,17 @@ import { type ReadBoard, readBoard } from './board.ts';
 import type { Store } from './store.ts';
 
 const READ_AGAIN_MS = 1_500;
-/** A page that nobody sees reads more slowly, and does read: what no event tells would pile up. */
+/** A hidden page reads more slowly, but still reads: changes that no event tells would pile up. */
 const HIDDEN_MS = 30_000;
 /**
- * With more unread resources than this, the page reads the whole board, at most once per `MUCH_UNREAD_MS`: that is faster than to
- * read them one by one. Otherwise it reads the whole board every `WHOLE_MS`, because no event tells what the store forgets.
+ * With more unread resources than this, the page reads the whole board, at most once per `MUCH_UNREAD_MS`: that is
+ * faster than reading them one by one. Otherwise it reads the whole board every `WHOLE_MS`, because no event tells what
+ * the store forgets.
  */
 const MOST_UNREAD = 2_000;
 const MUCH_UNREAD_MS = 30_000;
 const WHOLE_MS = 600_000;
-/** What is in sight is read again after this time, even if no event was heard of it. */
+/** Resources in sight are read again after this time, even if no event named them. */
 const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
 /** In characters. The server takes requests with up to 16 KiB of head. */
@@ -35,7 +36,7 @@ const NOTHING: PastEvents = { events: [], isWhole: false };
 /** Tasks, pipelines and members are read as a whole: this often, or sooner if many of them have changed. */
 const WORK_MS = 10_000;
 const WORK_SOON_MS = 2_000;
-/** As often as processes write what they counted. */
+/** How often processes write what they counted. */
 const DENIALS_MS = 30_000;
 const MANY = 10;
 /** A large store is read for at most a tenth of the time. */
@@ -47,7 +48,7 @@ export class Connection {
   #place = '';
   #sight: readonly string[] = [];
   #isReading = false;
-  /** Events were missed, and the board has not been read since: what is shown may be wrong. */
+  /** Events were missed, and the board has not been read since: the page may show something wrong. */
   #isBehind = false;
   #work = { at: 0, took: 0 };
   #loaded = { at: 0, took: 0 };
@@ -62,7 +63,7 @@ export class Connection {
     document.addEventListener('visibilitychange', () => void (document.hidden || this.#store.draw()));
   }
 
-  /** From the beginning: another token, or a new try. */
+  /** Starts from the beginning: with another token, or for a new try. */
   start(): void {
     this.#over.abort();
     this.#over = new AbortController();
@@ -77,7 +78,7 @@ export class Connection {
   #tick(): void {
     const { link } = this.#store;
     this.#store.news({ kind: 'tick', at: Date.now() });
-    // A stream that is silent is given up: its end may never arrive.
+    // Gives up a silent stream: its end may never arrive.
     if (link.kind === 'live' && this.#store.link.kind === 'reconnecting') this.start();
     if (this.#store.link.kind === 'live') this.#store.drawSoon();
   }
@@ -126,7 +127,7 @@ export class Connection {
     }
   }
 
-  /** Of the last hour what only events tell; those to come are in the stream. */
+  /** Reads what only events tell about the last hour; the stream brings the events to come. */
   async #readPast(signal: AbortSignal): Promise<void> {
     const since = Date.now() - HOUR_MS;
     const patterns = 'pattern=lock:deadlock&pattern=semaphore:deadlock';
@@ -142,7 +143,7 @@ export class Connection {
     const { events, isWhole } = await reading.catch(() => NOTHING);
     const missed = events.filter(({ id }) => revisionOf(id) > heard && revisionOf(id) <= until);
     const [oldest] = events;
-    // What lies between the last that was heard and the oldest that was read may have been quiet or not: nobody knows.
+    // Nobody knows what happened between the last event that was heard and the oldest that was read.
     const isGapless = isWhole || (oldest !== undefined && revisionOf(oldest.id) <= heard);
     const from = isGapless ? (isFirst ? since : undefined) : Math.min(oldest?.at ?? at, at);
     this.#store.learned((state) => countedPast(state, missed, { from, now: at }));
@@ -163,7 +164,7 @@ export class Connection {
       }
       if (events.length > 0) this.#store.tell(events);
       if (isBehind) {
-        // The board has a place of its own: another stream goes on from there.
+        // The board has a position of its own: another stream goes on from there.
         this.#isBehind = true;
         throw new Error('events were missed');
       }
@@ -180,7 +181,7 @@ export class Connection {
     try {
       if (isRested(this.#loaded, unread.length > MOST_UNREAD ? MUCH_UNREAD_MS : WHOLE_MS))
         return await tried(this.#readAll());
-      // While the page shows the past, the live board is kept right all the same.
+      // While the page shows the past, the live board is kept up to date all the same.
       const { past } = this.#store.snapshot;
       const now = past === undefined ? this.#store.snapshot.now : Date.now();
       const isDue = (name: string): boolean => {
@@ -215,7 +216,7 @@ export class Connection {
     this.#store.refreshed(resourcesIn(answer, 0, at), at, unreadable);
   }
 
-  /** The stream goes on meanwhile. */
+  /** Reads the whole board; the stream goes on meanwhile. */
   async #readAll(): Promise<void> {
     const { signal } = this.#over;
     const { board } = await this.#readBoard(signal);
@@ -272,7 +273,7 @@ export class Connection {
   }
 }
 
-/** What cannot be read now must not keep the page from reading the rest. The stream notices a server that is gone. */
+/** If one thing cannot be read now, the page still reads the rest. The stream notices a server that is gone. */
 async function tried(read: Promise<void>): Promise<void> {
   await read.catch(() => undefined);
 }

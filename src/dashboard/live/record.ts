@@ -1,6 +1,6 @@
 /**
- * The newest entries of the record. The server looks at the whole record once, and from then on tells of each entry as it is
- * written: to read the newest again and again would make it look at every entry each time.
+ * The newest entries of the record. The server looks at the whole record once, and from then on reports each entry as
+ * it is written: reading the newest again and again would make it look at every entry each time.
  */
 import { pauseBefore } from '../model/link.ts';
 import { SentEvents } from '../model/sent.ts';
@@ -8,7 +8,7 @@ import { newestRecorded, type Recorded } from '../model/timeline.ts';
 import { stream } from './api.ts';
 import { pause } from './connection.ts';
 
-/** A long record takes at most a tenth of the time to read, however often the stream ends. */
+/** Reading a long record takes at most a tenth of the time, however often the stream ends. */
 const REST = 10;
 
 export async function followRecord(

@@ -1,6 +1,6 @@
 /**
  * The state of the page and its listeners. Events are gathered and applied together, at most four times a second: one
- * render for all of them. All times tick by one clock, which stops when the server is no longer heard of.
+ * render for all of them. All times tick by one clock, which stops when nothing more is heard from the server.
  */
 import { applied, refreshed, resynced } from '../model/apply.ts';
 import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
@@ -71,7 +71,7 @@ export class Store {
     this.#change((state) => refreshed(state, found, serverTime, unreadable));
   }
 
-  /** What the server answered, as a change of what is known by then. */
+  /** Applies the server's answer as a change to the state that is known by then. */
   learned(change: (state: State) => State): void {
     this.#change(change);
   }
@@ -85,12 +85,12 @@ export class Store {
 
   go(route: Route): void {
     this.#route = route;
-    // A time in the address is another moment than the one that is kept.
+    // A time in the address is another moment than the one that was frozen.
     if (route.filters['at'] !== undefined) this.#frozen = undefined;
     this.draw();
   }
 
-  /** Keeps the page as it is, to be read in peace; events go on being applied behind it. */
+  /** Freezes the page, so that it can be read in peace; events are still applied behind it. */
   freeze(): void {
     const { state, now, past } = this.#snapshot;
     if (state === undefined || past !== undefined) return;
@@ -128,7 +128,7 @@ export class Store {
 
   #change(change: (state: State) => State): void {
     if (this.#state === undefined) return;
-    // What was gathered came before the answer that is applied now.
+    // The gathered events came before the answer that is applied now.
     if (this.#gathered.length > 0) {
       this.#state = applied(this.#state, this.#gathered, this.serverTime);
       this.#gathered = [];
@@ -137,7 +137,7 @@ export class Store {
     this.drawSoon();
   }
 
-  /** Renders with the next frame, or when the last one was long enough ago: once, however often it is asked for. */
+  /** Renders with the next frame, or when the last one was long enough ago: once, however often it is called. */
   drawSoon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
@@ -146,7 +146,7 @@ export class Store {
       this.draw();
     };
     const left = SHORTEST_PAUSE_MS - (performance.now() - this.#drawnAt);
-    // A page in the background gets no frames, and need not be drawn before it is seen.
+    // A page in the background gets no frames, and need not be drawn before somebody sees it.
     const frame = (): void => void (document.hidden ? setTimeout(draw, 1000) : requestAnimationFrame(draw));
     if (left > 0) setTimeout(frame, left);
     else frame();

@@ -1,6 +1,6 @@
 /**
- * Looks back: reads the record of the witness once, in pages, and shows the board at the time in the address. What was read
- * serves every time up to then, so that moving through it asks for nothing more.
+ * Looks back: reads the record of the witness once, in pages, and shows the board at the time in the address. One
+ * reading serves every earlier time, so that moving through the past needs no further request.
  */
 import { items, object } from '../model/read.ts';
 import type { Window } from '../model/rates.ts';
@@ -19,17 +19,17 @@ import { get } from './api.ts';
 import type { Snapshot, Store } from './store.ts';
 
 const PAGE = 1_000;
-/** What is more is not read: the browser has to keep it all. */
+/** Further pages are not read: the browser has to keep them all. */
 const MOST_PAGES = 100;
 
-/** A look at the past, and what it rests on. */
+/** A look at the past, and what it is based on. */
 export interface Past {
   readonly at: number;
   /** `off`: the store keeps no record. `frozen`: the page itself was kept as it was, without the record. */
   readonly is: 'reading' | 'ready' | 'off' | 'failed' | 'frozen';
   readonly why: string;
   readonly read: number;
-  /** There was more than is read. */
+  /** The record has more than was read. */
   readonly isCut: boolean;
   /** Entries were trimmed while the record was read. */
   readonly hasGap: boolean;
@@ -37,7 +37,7 @@ export interface Past {
   readonly trimmed: number;
 }
 
-/** The past as the record tells it: undefined for the live page, also while that is frozen. */
+/** The past as the record tells it; undefined for the live page, also while that page is frozen. */
 export function rebuilt(past: Past | undefined): Past | undefined {
   return past?.is === 'frozen' ? undefined : past;
 }
@@ -52,7 +52,7 @@ interface Reading {
   readonly read: number;
   readonly isCut: boolean;
   readonly hasGap: boolean;
-  /** Up to when everything was read. */
+  /** Everything up to this time was read. */
   readonly until: number;
   readonly record: Travelled;
 }
@@ -79,7 +79,7 @@ export class Travel {
       this.#leave();
       return live;
     }
-    // Nothing is recorded yet of a time that is still to come, so every read of the record would be in vain.
+    // The record has nothing yet about a time that is still to come, so reading it would be in vain.
     if (asked >= live.now) return live;
     const at = asked;
     if (this.#over === undefined || (this.#reading.is === 'ready' && at > this.#reading.until)) this.#read(live.now);
@@ -123,7 +123,7 @@ export class Travel {
     this.#over?.abort();
     const over = new AbortController();
     this.#over = over;
-    // What is shown meanwhile stays.
+    // The page keeps what it shows meanwhile.
     this.#reading = { ...this.#reading, until };
     this.#readAll(until, over.signal).catch((error: unknown) => {
       if (over.signal.aborted) return;
@@ -140,7 +140,7 @@ export class Travel {
     const { isOn } = object(await get('/v1/witness', signal));
     if (isOn !== true) return this.#is({ is: 'off' });
     const first = await this.#readPages(signal);
-    // What was trimmed meanwhile is missing in the middle. A second time in a row, the page says so.
+    // Entries that were trimmed meanwhile are missing in the middle. If that happens twice in a row, the page says so.
     const { entries, isCut, hasGap } = first.hasGap ? await this.#readPages(signal) : first;
     this.#is({ is: 'ready', why: '', read: entries.length, isCut, hasGap, until, record: travelled(entries) });
   }

@@ -12,10 +12,10 @@ const STATUS: Readonly<Record<string, TaskStatus>> = {
   'task:failed': 'failed',
 };
 
-/** Only the record of the witness tells of this. The live page reads the tasks again to notice it. */
+/** Only the record of the witness has this event. The live page reads the tasks again to notice it. */
 export const FORGOTTEN = 'task:forgotten';
 
-/** The status before an event, of a task that the page does not list: all tasks are counted, and not all are listed. */
+/** The status before an event, for a task that the page does not list: all tasks are counted, but not all are listed. */
 function statusBefore(event: Happening): TaskStatus | undefined {
   switch (event.type) {
     case 'task:claimed':
@@ -76,7 +76,7 @@ function unknownTask(id: string, event: Happening): Task {
   };
 }
 
-/** The server answered that it was not there at this revision. */
+/** Removes a resource: the server answered that it did not exist at this revision. */
 export function forgotten(state: State, resource: string, revision: number): State {
   const id = resource.slice(resource.indexOf('/') + 1);
   const isTask = resource.startsWith('task/');
@@ -98,14 +98,14 @@ export function taskRead(state: State, task: Task): State {
   if (isOutdated(task, before)) return state;
   const unread = new Set(state.unread);
   unread.delete(`task/${task.id}`);
-  // One that was not listed is counted already.
+  // A task that was not listed is counted already.
   const counts = before === undefined ? state.counts : moved(state.counts, before.status, task.status);
   return { ...state, counts, unread, tasks: new Map(state.tasks).set(task.id, task) };
 }
 
 /**
- * Tasks, pipelines, members and what cannot be read, all read again: events do not tell of a driver that died, of a task
- * that was forgotten, of a record that was damaged.
+ * Takes over tasks, pipelines, members and unreadable records that were all read again: no event tells of a driver that
+ * died, a task that was forgotten, or a record that was damaged.
  */
 export function workRead(state: State, work: State): State {
   const { workRevision: revision } = work;
@@ -116,7 +116,7 @@ export function workRead(state: State, work: State): State {
   for (const [id, task] of tasks) {
     if (task.revision <= revision) continue;
     const was = work.tasks.get(id)?.status;
-    // If not all are listed, one that is not may have been there: the next read knows.
+    // If not all tasks are listed, this one may have been there before: the next read tells.
     if (was !== undefined || work.tasks.size >= all) counts = moved(counts, was, task.status);
   }
   const pipelines = merged(state.pipelines, work.pipelines, revision);

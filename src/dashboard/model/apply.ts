@@ -1,6 +1,7 @@
 /**
- * State and events make the next state: pure, so that it can be tested without a browser and a server. Events say what
- * happened, and not everything: a request that gives up leaves no event. So what they touch is also noted as unread.
+ * Computes the next state from a state and events: pure, so that it can be tested without a browser and a server.
+ * Events do not say everything: a request that gives up causes none. So the resources that they touch are also noted as
+ * unread.
  */
 import { pipelineAfter, taskAfter, workRead } from './apply-tasks.ts';
 import { bound, isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
@@ -14,7 +15,7 @@ export const MOST_RESOURCES = 50_000;
 export const MOST_TASKS = 2_500;
 export const MOST_PIPELINES = 1_000;
 
-/** One copy of each collection per batch, however many events there are. */
+/** Copies each collection once per batch, however many events there are. */
 export class Draft {
   readonly resources: Map<string, Resource>;
   readonly tasks: Map<string, Task>;
@@ -68,7 +69,7 @@ function keepWithinBounds({ resources, tasks, pipelines, unread }: Draft): void 
   const wereLeftOut = [
     bound(resources, MOST_RESOURCES, isIdle),
     bound(tasks, MOST_TASKS, ({ status }) => status === 'complete'),
-    // The server lists fewer than this too, however many are not complete.
+    // The server also lists fewer than this, however many are not complete.
     bound(tasks, MOST_TASKS, ({ status }) => status !== 'running'),
     bound(pipelines, MOST_PIPELINES, ({ endedAt }) => endedAt !== null),
   ];
@@ -113,7 +114,7 @@ function applyToResource(draft: Draft, kind: Kind, name: string, event: Happenin
   const known = before ?? unused(kind, name);
   const next = { ...after(known, event, draft), revision, readAt: 0 };
   draft.resources.set(event.resource, next);
-  // Of a lock that nobody holds or waits for, events have told everything.
+  // For a lock that nobody holds or waits for, events have told everything.
   if (kind === 'lock' && isIdle(next)) draft.unread.delete(event.resource);
   else draft.unread.add(event.resource);
 }
@@ -230,7 +231,7 @@ export function deadlockOf(event: Happening): Deadlock {
   return { id: event.id, at: event.at, resource: event.resource, victim: event.holder, cycle };
 }
 
-/** What the server answered when it was asked again. An answer that is older than what is known changes nothing. */
+/** Takes over the server's answer to a second reading. An answer that is older than what is known changes nothing. */
 export function refreshed(
   state: State,
   found: readonly Resource[],
@@ -243,11 +244,11 @@ export function refreshed(
   for (const one of found) {
     if (isOutdated(one, resources.get(one.resource))) continue;
     unread.delete(one.resource);
-    // One that nobody ever used, or that the store has forgotten, is not listed.
+    // A resource that nobody ever used, or that the store has forgotten, is not listed.
     if (one.token === 0 && one.capacity === 0 && isIdle(one)) resources.delete(one.resource);
     else resources.set(one.resource, { ...one, readAt: at });
   }
-  // They stay as they were, and are not read again at once.
+  // Unreadable resources stay as they were, and are not read again at once.
   for (const name of unreadable) {
     unread.delete(name);
     const known = resources.get(name);
@@ -256,7 +257,7 @@ export function refreshed(
   return { ...state, resources, unread };
 }
 
-/** Deadlocks before this page was opened: only events tell of them. */
+/** Adds the deadlocks before this page was opened: only events tell of them. */
 export function remembered(state: State, past: readonly Happening[]): State {
   const ids = new Set(state.deadlocks.map(({ id }) => id));
   const older = past.filter(({ type, id }) => type.endsWith(':deadlock') && !ids.has(id)).map(deadlockOf);
@@ -265,8 +266,8 @@ export function remembered(state: State, past: readonly Happening[]): State {
 }
 
 /**
- * Counts what happened before this page was opened, or while it missed events. Everything since `from` is counted then; without
- * it, everything since the time from which it was counted before.
+ * Counts the events before this page was opened, or while it missed events. With `from`, everything since then is
+ * counted afterwards; without it, everything since the time from which it was counted before.
  */
 export function countedPast(
   state: State,
@@ -276,15 +277,15 @@ export function countedPast(
   return { ...state, slices: countedBefore(state.slices, past, now), countedFrom: from };
 }
 
-/** Counts requests that were denied without a wait, of which the store tells only how many there were in all. */
+/** Counts requests that were denied without a wait; the store tells only their total. */
 export function deniedUpTo(state: State, denials: number, at: number): State {
   const more = denials - (state.denials ?? denials);
   return { ...state, denials, slices: more > 0 ? withDenials(state.slices, more, at) : state.slices };
 }
 
 /**
- * Everything was read again while events went on. What they have told since stays; what the store has forgotten goes, and no
- * event tells of that.
+ * Takes over a board that was read while events went on. What they have told since stays; resources that the store has
+ * forgotten go, and no event tells of that.
  */
 export function boardRead(state: State, board: State): State {
   const { snapshotRevision: revision } = board;
@@ -297,7 +298,7 @@ export function boardRead(state: State, board: State): State {
 
 export const isHeld = (name: string): boolean => /^(lock|semaphore)\//.test(name);
 
-/** A new snapshot, with what only events tell kept from before. */
+/** Takes over a new snapshot, and keeps what only events tell. */
 export function resynced(before: State | undefined, board: State): State {
   if (before === undefined) return board;
   const { deadlocks, entries, waits, slices, countedFrom, denials } = before;

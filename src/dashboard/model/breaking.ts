@@ -1,4 +1,4 @@
-/** What a break does to whom: a pure function of what is held now and of the token that was meant. */
+/** Computes what a break does to whom, from what is held now and the token that was meant. */
 import { duration, plural } from './time.ts';
 import type { Hold, Resource, Waiter } from './types.ts';
 
@@ -7,16 +7,16 @@ export interface Will {
   readonly text: string;
 }
 
-/** The newest token of its holds; 0 if nobody holds it. */
+/** The newest token of the resource's holds; 0 if nobody holds it. */
 export function newestToken({ holds }: Resource): number {
   return Math.max(0, ...holds.map(({ token }) => token));
 }
 
 export interface Broken {
   readonly lose: readonly Hold[];
-  /** Those that got it after the token that was meant. */
+  /** The holders that got it after the token that was meant. */
   readonly keep: readonly Hold[];
-  /** Those that get it at once, in this order. */
+  /** The waiters that get it at once, in this order. */
   readonly get: readonly Waiter[];
 }
 
@@ -40,7 +40,7 @@ export function brokenBy({ holds, waiting, kind, capacity, isDrained }: Resource
   return { lose, keep, get };
 }
 
-/** An event tells of a drain without its revision, and an undo without that could undo another drain. */
+/** An event about a drain lacks its revision, and an undo without the revision could undo another drain. */
 export function whyNotUndrained({ drained, readAt }: Resource): string | undefined {
   return drained?.revision === 0 && readAt === 0 ? 'The page has yet to read which drain this is' : undefined;
 }
@@ -51,7 +51,7 @@ function loses(hold: Hold, of: Resource, now: number): string {
   const what =
     of.kind === 'semaphore' ? plural(hold.weight, 'slot') : hold.mode === 'shared' ? 'its share' : 'the hold';
   const had = `${hold.holder} loses ${what}, token ${hold.token}, which it has had for ${duration(now - hold.acquiredAt)}.`;
-  // One that has held it for too long still renews its lease.
+  // A holder that has held it for too long still renews its lease.
   if (!hold.isStale || hold.health === 'slow') return `${had} If it runs under signalbox run, its command is stopped.`;
   return `${had} Its lease has ended: if its command still runs, signalbox cannot stop it from here.`;
 }
@@ -91,7 +91,7 @@ export function willBreak(of: Resource, meant: number, now: number): readonly Wi
   ];
 }
 
-/** Why nothing would be broken any more; undefined as long as something would. */
+/** Why a break would no longer break anything; undefined as long as it would. */
 export function hasChangedHands(of: Resource, meant: number): string | undefined {
   const { lose, keep } = brokenBy(of, meant);
   if (lose.length > 0) return undefined;
@@ -99,7 +99,7 @@ export function hasChangedHands(of: Resource, meant: number): string | undefined
   return `It has changed hands since you opened this: what was granted up to token ${meant} is over, and ${now}. Nothing was broken.`;
 }
 
-/** What happens if it changes hands before the request arrives. */
+/** What happens if the resource changes hands before the request arrives. */
 export function ifItChanges({ kind, holds }: Resource): string {
   const isOne = kind === 'lock' && holds.every(({ mode }) => mode === 'exclusive');
   return isOne

@@ -1,8 +1,8 @@
-/** What a chart of values over time needs besides its values: the marks of its axes, and its values in words. */
+/** What a chart of values over time needs besides the values: the marks of its axes, and the values in words. */
 import type { Window } from './rates.ts';
 import { clock, count, span } from './time.ts';
 
-/** `per`: how often in a unit of time, in events per second. `ms`: how long. `of`: how many. */
+/** `per`: a rate, in events per second. `ms`: a duration. `of`: a count. */
 export type Unit = 'per' | 'ms' | 'of';
 
 export type Values = readonly (number | undefined)[];
@@ -19,7 +19,7 @@ export interface Scale {
 const MOST_MARKS = 4;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** Steps that people count times in, above a second. */
+/** Steps in which people count times above a second. */
 const TIME_STEPS: readonly number[] = [
   ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1000),
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),

@@ -4,7 +4,10 @@ import type { Member, Resource, State } from './types.ts';
 const LEADERS = 'lead:';
 const HOUR_MS = 3_600_000;
 
-/** A leader, or a process that takes a new name for each hold, appends an id to the member's name. */
+/**
+ * Whether a holder is this member: a leader, or a process that takes a new name for each hold, appends an id to the
+ * member's name.
+ */
 export function isOf(holder: string, id: string): boolean {
   return holder === id || holder.startsWith(`${id}:`);
 }
@@ -26,7 +29,7 @@ export function leadershipsOf({ resources }: Pick<State, 'resources'>): readonly
 
 export interface Mate {
   readonly id: string;
-  /** Null once it has left. */
+  /** Null once the member has left. */
   readonly member: Member | null;
   readonly isCoordinator: boolean;
   readonly leads: readonly Leadership[];
@@ -34,7 +37,7 @@ export interface Mate {
   readonly at: number | null;
 }
 
-/** The live ones in the order of their ids, then those that left within the hour. */
+/** The live members in the order of their ids, then those that left within the hour. */
 export function crewOf(state: State, now: number): readonly Mate[] {
   const leads = leadershipsOf(state);
   const holders = new Map<string, number>();
@@ -73,7 +76,7 @@ export interface Place {
   readonly side: 'start' | 'middle' | 'end';
 }
 
-/** The place of the one numbered `index` on a ring, the first at the top. */
+/** The place of member number `index` on a ring, the first at the top. */
 export function placeOf(index: number, size: number, radius: number): Place {
   const turn = (index / Math.max(1, size)) * 2 * Math.PI;
   const [x, y] = [Math.sin(turn) * radius, -Math.cos(turn) * radius];

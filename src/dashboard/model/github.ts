@@ -13,16 +13,16 @@ export interface GitHubLock {
   readonly renewedAt: number | null;
   readonly token: number;
   readonly isStale: boolean;
-  /** What the worker says of its task: names and values. */
+  /** What the worker says about its task: names and values. */
   readonly task: readonly (readonly [string, string])[];
 }
 
 export interface GitHubLocks {
-  /** `owner/name`; null if the server follows none. */
+  /** `owner/name`; null if the server follows no repository. */
   readonly repository: string | null;
   /** When GitHub was asked. */
   readonly asOf: number | null;
-  /** Why GitHub could not be asked since. */
+  /** Why the server could not ask GitHub since. */
   readonly trouble: string | null;
   /** How often the server asks GitHub. */
   readonly everyMs: number;
@@ -49,7 +49,7 @@ function lockIn(value: unknown): GitHubLock {
   };
 }
 
-/** What `GET /v1/github/locks` answers. */
+/** Reads the answer of `GET /v1/github/locks`. */
 export function gitHubIn(value: unknown): GitHubLocks {
   const json = object(value);
   return {
@@ -61,7 +61,7 @@ export function gitHubIn(value: unknown): GitHubLocks {
   };
 }
 
-/** By the filters of the locks: only locked issues are known, so none is free and none has a queue. */
+/** Applies the filters of the locks: only locked issues are known, so none is free and none has a queue. */
 export function matchingIssues(
   { locks }: GitHubLocks,
   { text, is }: { readonly text: string; readonly is: string },

@@ -7,7 +7,7 @@ export interface PastHold {
   readonly holder: string;
   readonly token: number;
   readonly from: number;
-  /** Undefined while it lasts. */
+  /** Undefined while the hold lasts. */
   readonly to: number | undefined;
   readonly end: 'released' | 'reclaimed' | 'forced' | undefined;
   readonly by: string | undefined;
@@ -28,7 +28,7 @@ export interface History {
 /** The most events of one resource that the page keeps. */
 const MOST_KEPT = 2_000;
 
-/** `known`, oldest first, and what `entries`, newest first, have of this resource that came later. */
+/** `known`, oldest first, plus the later events of this resource in `entries`, newest first. */
 export function continued(
   known: readonly Happening[],
   entries: readonly Happening[],
@@ -60,7 +60,7 @@ export function historyOf(
     open.delete(token);
     if (ended !== undefined) holds.push({ ...ended, to: at, end: how, by });
   };
-  // Events from before the hour are not read: what is held now, or ends within it, may have been granted before.
+  // Events from before the hour are not read: a hold of now, or one that ends within the hour, may have been granted before.
   const granted = events.filter(({ type }) => type.endsWith(':acquired'));
   const told = new Set(granted.map((event) => event['token']));
   for (const { holder, token, acquiredAt } of held)

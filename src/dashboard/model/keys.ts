@@ -94,7 +94,7 @@ export function readKey(pressed: Pressed, isGoing: boolean): Read {
   }
 }
 
-/** For the map of the keys. */
+/** The list of keys that the page shows. */
 export const KEY_MAP: readonly (readonly [string, string])[] = [
   ['/', 'search and commands (⌘K, Ctrl K)'],
   ...Object.entries(PLACES).map(([letter, view]) => [`G ${letter.toUpperCase()}`, view] as const),

@@ -33,7 +33,7 @@ export interface Reason {
   readonly outlook: string;
 }
 
-/** Every reason of every guard, out of what the server shows of one pipeline. */
+/** Every reason of every guard, from the server's answer about one pipeline. */
 export function reasonsOf(pipeline: Pipeline, json: unknown): readonly Reason[] {
   const guards = items(object(object(json)['blocked'])['guards']).map(object);
   if (guards.length === 0 || pipeline.blocked === null) {

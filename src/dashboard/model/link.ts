@@ -9,7 +9,7 @@ export type Link =
   | { readonly kind: 'reconnecting'; readonly heardAt: number; readonly tries: number }
   /** The token is missing, unknown, expired or revoked. */
   | { readonly kind: 'refused'; readonly why: string }
-  /** Nothing could ever be shown. */
+  /** The page never had anything to show. */
   | { readonly kind: 'failed'; readonly why: string; readonly since: number; readonly tries: number };
 
 export type LinkNews =

@@ -1,4 +1,4 @@
-/** What needs a person, worst first; and whether a resource looks free, held, shared, waited for too long, or lost. */
+/** Finds what needs a person, worst first; and whether a resource is free, held, shared, waited for too long, or lost. */
 import { usualWait } from './rates.ts';
 import { plural, span } from './time.ts';
 import type { Deadlock, Hold, Phase, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
@@ -16,7 +16,7 @@ export type Aspect = 'free' | 'held' | 'shared' | 'caution' | 'danger';
 export type MatterKind = 'lost' | Trouble['kind'] | 'stuck' | 'driver' | 'wait' | 'deadlock';
 
 export interface Matter {
-  /** The same as long as the matter lasts, so that rows keep their place and focus. */
+  /** Stays the same as long as the matter lasts, so that rows keep their place and focus. */
   readonly key: string;
   readonly kind: MatterKind;
   readonly title: string;
@@ -31,9 +31,9 @@ export interface Matter {
   readonly leads: string;
   /** A command that the action copies, because the page cannot help. */
   readonly copies?: string;
-  /** Of a lost hold: what may be broken. */
+  /** The resource that may be broken, if its hold is lost. */
   readonly breaks?: string;
-  /** It never becomes untrue by itself, so a person who has dealt with it may dismiss it. */
+  /** The matter never becomes untrue by itself, so a person who has dealt with it may dismiss it. */
   readonly isDismissable?: boolean;
 }
 
@@ -95,7 +95,7 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
       ...{ key: `lost ${one.resource} ${lost.token}`, kind: 'lost', title: 'Lost hold', aspect: 'danger' },
       sentence: [one.resource, `: ${lossTold(lost)}. Set to `, 'alert', ', so nobody gets it without you'],
       cost: behind === 0 ? 'nobody waits' : `${behind} waiting`,
-      // When a lease has ended, nobody knows any more.
+      // Nobody knows when a lease ended.
       since: isTooLong(lost) ? lost.acquiredAt + (lost.maxHoldMs ?? 0) : undefined,
       ...{ action: one.kind === 'lock' ? 'Break lock…' : 'See slots', leads: routeOf(one.resource) },
       ...(one.kind === 'lock' && { breaks: one.resource }),
@@ -146,7 +146,7 @@ function pipelineMatter(one: Pipeline, now: number): Matter | undefined {
       since: state === 'blocked' ? since : (began ?? since),
     };
   }
-  // One that waits for a lock or for its next attempt goes on by itself; a long wait is a matter of the lock.
+  // A pipeline that waits for a lock or for its next attempt goes on by itself; if it waits long, that concerns the lock.
   if (state !== 'blocked' || blocked?.on !== 'guard') return undefined;
   const fails =
     blocked.reasons.length === 0 ? '' : `: ${plural(blocked.reasons.length, 'condition fails', 'conditions fail')}`;

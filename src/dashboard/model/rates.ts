@@ -72,13 +72,16 @@ export interface Batch {
   /** The waits and holds that ended in this batch. */
   readonly waits: readonly Sample[];
   readonly holds: readonly Sample[];
-  /** The server's time. A machine whose clock is ahead sends future times; counted there, they would push the kept hour out. */
+  /**
+   * The server's time. A machine whose clock is ahead sends future times; counted as such, they would push out the hour
+   * that is kept.
+   */
   readonly now: number;
-  /** Whether it is history: then no slice is complete, and each event is counted in its own. */
+  /** Whether this is history: then no slice is complete, and each event is counted in the slice of its own time. */
   readonly isPast?: boolean;
 }
 
-/** `slices` with a batch counted in. Events come in the order of the store, but carry the times of several clocks. */
+/** Adds a batch to `slices`. Events come in the order of the store, but carry the times of several clocks. */
 export function counted(
   slices: readonly Slice[],
   { events, waits, holds, now, isPast = false }: Batch,
@@ -87,7 +90,7 @@ export function counted(
   const last = slices.at(-1);
   const open: Open[] = last === undefined ? [] : [{ ...last }];
   const begins = new Map<number, Open>();
-  /** Earlier slices are complete: an event with an earlier time is counted in the newest one. */
+  /** Earlier slices are complete, so an event with an earlier time is counted in the newest slice. */
   const sliceFor = (at: number): Open => {
     const begin = sliceOf(Math.min(at, now));
     const known = begins.get(begin) ?? (isPast ? undefined : open.findLast((slice) => begin <= slice.at));
@@ -125,8 +128,9 @@ function bounded(slices: readonly Slice[]): readonly Slice[] {
 }
 
 /**
- * Counts what happened before the page was opened, as the store remembers it. `past` is in the order of the store, and its times
- * are not: a member whose lease ended left no time, so the server gives that event the time at which it was read.
+ * Counts the events before the page was opened, as the store remembers them. `past` is in the order of the store, but
+ * its times need not be: a member whose lease ended left no time, so the server gives that event the time at which it
+ * was read.
  */
 export function countedBefore(slices: readonly Slice[], past: readonly Happening[], now: number): readonly Slice[] {
   const [waits, holds]: readonly [Sample[], Sample[]] = [[], []];
@@ -148,7 +152,7 @@ export function countedBefore(slices: readonly Slice[], past: readonly Happening
   return merged(slices, counted([], { events: past, waits, holds, now, isPast: true }));
 }
 
-/** A request that is denied met another holder, and did not get it. */
+/** Counts denied requests: each met another holder, and did not get the resource. */
 export function withDenials(slices: readonly Slice[], count: number, at: number): readonly Slice[] {
   return merged(slices, [{ ...emptySlice(sliceOf(at)), conflicts: count, refusals: count }]);
 }
@@ -176,7 +180,7 @@ export function windowAt(now: number, spanMs: number, parts: number): Window {
 
 const MOST_BARS = 120;
 
-/** A bar covers whole slices, and begins at a multiple of its length, so that it grows and does not flicker. */
+/** A bar covers whole slices, and begins at a multiple of its length, so that it grows instead of flickering. */
 export function barsOver(first: number, last: number): Window {
   const partMs = Math.max(1, Math.ceil((last - first) / MOST_BARS / SLICE_MS)) * SLICE_MS;
   const from = Math.floor(first / partMs) * partMs;
@@ -197,14 +201,14 @@ export function total(slices: readonly Slice[]): Slice {
   return slices.reduce(added, emptySlice(0));
 }
 
-/** Per second over the last ten seconds and what has passed of the present slice. */
+/** The rate per second over the last ten seconds and the elapsed part of the present slice. */
 export function rate(slices: readonly Slice[], what: 'events' | 'grants', now: number): number {
   const from = (Math.floor(now / SLICE_MS) - 2) * SLICE_MS;
   const sum = slices.reduce((all, slice) => (slice.at >= from ? all + slice[what] : all), 0);
   return (sum * 1000) / (now - from);
 }
 
-/** The time that this share of all did not exceed; undefined if there was none. */
+/** The time that this share of all samples did not exceed; undefined if there was none. */
 export function quantileOf({ bins }: Tally, share: number): number | undefined {
   const all = [...bins].sort(([one], [other]) => one - other);
   const place = Math.floor(all.reduce((sum, [, count]) => sum + count, 0) * share);
@@ -216,7 +220,7 @@ export function quantileOf({ bins }: Tally, share: number): number | undefined {
   return undefined;
 }
 
-/** From request to grant, of requests that were granted at once too; undefined without a grant. */
+/** The mean time from request to grant, including requests that were granted at once; undefined without a grant. */
 export function meanWait({ grants, waits }: Slice): number | undefined {
   return grants === 0 ? undefined : waits.sum / grants;
 }

@@ -1,4 +1,4 @@
-/** Reads what the server answers. What is missing or odd becomes something harmless: the page must show the rest. */
+/** Reads the server's answers. Anything missing or odd becomes something harmless, so that the page can show the rest. */
 import type {
   Counts,
   Hold,
@@ -31,7 +31,7 @@ export function text(value: unknown, otherwise = ''): string {
   return typeof value === 'string' ? value : otherwise;
 }
 
-/** For what is read elsewhere. */
+/** For other modules that read answers. */
 export { number as numberIn, text as textIn };
 
 function textOrNull(value: unknown): string | null {
@@ -126,7 +126,7 @@ export function resourceIn(kind: Kind, value: unknown, revision: number, readAt:
   };
 }
 
-/** The locks and semaphores of any answer that has some. `revision`: of those that do not name their own. */
+/** The locks and semaphores of any answer that has some. `revision` applies to those that do not name their own. */
 export function resourcesIn(value: unknown, revision: number, readAt: number): readonly Resource[] {
   const { locks, semaphores } = object(value);
   return [
@@ -173,7 +173,7 @@ function phaseIn(value: unknown): Phase {
   };
 }
 
-/** Every guard has reasons of its own; a wait for holds names them, and any other says why. */
+/** Every guard has reasons of its own; a wait for holds names the holds, and any other wait says why. */
 function reasonsIn(blocked: Json): readonly string[] {
   const ofGuards = items(blocked['guards']).flatMap((guard) => texts(object(guard)['reasons']));
   const why = textOrNull(blocked['why']);
@@ -245,7 +245,7 @@ function countsIn(value: unknown): Counts {
   return { pending: of('pending'), running: of('running'), complete: of('complete'), failed: of('failed') };
 }
 
-/** What `GET /v1/board` answers, as the state that events are then applied to. */
+/** Reads the answer of `GET /v1/board` as the state to which events are then applied. */
 export function boardIn(value: unknown): State {
   const json = object(value);
   const readAt = timeIn(json['at']) ?? 0;

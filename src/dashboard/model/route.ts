@@ -46,7 +46,7 @@ export function withFilters(route: Route, changes: Readonly<Record<string, strin
   return { ...route, filters: Object.fromEntries(filters) };
 }
 
-/** `#token=…`, with `view=/locks/main` after it if the link leads somewhere. Undefined if there is none. */
+/** Reads `#token=…`, with `view=/locks/main` after it if the link leads to a view. Undefined if there is no token. */
 export function tokenIn(fragment: string): { readonly token: string; readonly rest: string } | undefined {
   const text = fragment.replace(/^#/, '');
   if (!/^token=/.test(text)) return undefined;

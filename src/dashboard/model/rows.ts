@@ -9,7 +9,7 @@ export interface Filter {
   readonly kind: Kind;
   /** Part of the name, of a holder or of a waiter; or a token. */
   readonly text: string;
-  /** Only those that are free, held, waited for, or lost. */
+  /** Only resources that are free, held, waited for, or lost. */
   readonly is: string;
 }
 
@@ -81,8 +81,8 @@ export function placesOf(rows: readonly Resource[]): Places {
 }
 
 /**
- * Rows keep their places between two sorts: `places` are those of the last one. What is new comes at the end, what no longer
- * matches goes. This is done for every draw, so nothing is made but the list.
+ * Keeps rows in their places between two sorts: `places` are those of the last sort. New rows come at the end, and rows
+ * that no longer match go. Every draw does this, so it makes nothing but the list.
  */
 export function inPlace(places: Places, found: readonly Resource[]): readonly Resource[] {
   const placed = new Array<Resource | undefined>(places.size).fill(undefined);
@@ -119,7 +119,7 @@ export interface LockCounts {
 
 const counted = new WeakMap<State['resources'], Readonly<Record<Kind, LockCounts>>>();
 
-/** Several parts of the page ask for it in one render. */
+/** Remembered, because several parts of the page ask for it in one render. */
 export function countsOf({ resources }: Pick<State, 'resources'>, kind: Kind): LockCounts {
   const known = counted.get(resources) ?? countAll(resources);
   counted.set(resources, known);

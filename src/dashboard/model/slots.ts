@@ -48,7 +48,7 @@ export function rangesOf(slots: readonly number[]): string {
   return parts.join(', ');
 }
 
-/** What would let the waiter at this place in. */
+/** Says what would let the waiter at this place in. */
 export function fits({ capacity, holds, waiting, isDrained }: Resource, place: number): string {
   const free = Math.max(0, capacity - holds.reduce((sum, { weight }) => sum + weight, 0));
   const wants = waiting[place]?.weight ?? 1;

@@ -18,7 +18,7 @@ type Json = Readonly<Record<string, unknown>>;
 /** A shorter time between request and grant is the store's own latency, not a wait for another holder. */
 const SHORTEST_WAIT_MS = 50;
 
-/** An entry, as far as it is read here. */
+/** The fields of an entry that are read here. */
 export interface RecordedEntry {
   readonly resource: string;
   readonly seq: number;
@@ -30,7 +30,7 @@ export interface RecordedEntry {
 export interface Travelled {
   /** In order of time, by the clocks of the writers. */
   readonly events: readonly Happening[];
-  /** Of each pipeline, in order. */
+  /** The steps of each pipeline, in order. */
   readonly steps: ReadonlyMap<string, readonly PipelineStep[]>;
   /** The time of the first entry; undefined if there is none. */
   readonly begins: number | undefined;
@@ -53,7 +53,7 @@ export function entriesIn(page: unknown): readonly RecordedEntry[] {
   });
 }
 
-/** `entries`: chain by chain, each in order. */
+/** `entries` are chain by chain, each in order. */
 export function travelled(entries: readonly RecordedEntry[]): Travelled {
   const told: Told[] = [];
   const steps = new Map<string, PipelineStep[]>();
@@ -66,7 +66,7 @@ export function travelled(entries: readonly RecordedEntry[]): Travelled {
       if (seq > 1) trimmed.push(resource);
     }
     begins = Math.min(begins, time);
-    // Clocks differ, and the order of a chain is certain.
+    // Clocks differ, but the order of a chain is certain.
     chain.at = Math.max(chain.at, time);
     for (const command of commands) {
       told.push(...chain.events(command));
@@ -122,7 +122,7 @@ class Chain {
       const by = why === 'forced' ? { by: holder } : {};
       return [{ ...common, ...by, type, holder: String(who), ...(typeof token === 'number' && { token }) }];
     });
-    // Entries that do not say whose holds went stale leave it untold: their actor is the process that noticed.
+    // Entries that do not say whose holds went stale tell nothing about it: their actor is the process that noticed.
     for (const { holder: who, token } of items(detail['stale']).map(object))
       events.push({ ...common, type: `${kind}:stale`, holder: String(who), token: Number(token) });
     const isTold = (type: string): boolean => type.endsWith(':stale') || events.some((event) => event.type === type);
@@ -185,7 +185,7 @@ class Chain {
   }
 }
 
-/** Gives the member itself: another process may have entered that it left. */
+/** Finds the member itself: another process may have recorded that it left. */
 function memberIn(resource: string, holder: string): string {
   return resource.startsWith('member/') ? resource.slice('member/'.length) : holder;
 }
@@ -235,7 +235,7 @@ export function countsIn(events: readonly Happening[], { from, partMs, parts }: 
   return before.slice(1).map((upTo, place) => upTo - (before[place] ?? 0));
 }
 
-/** How many events were told up to this time. */
+/** How many events happened up to this time. */
 export function firstAfter(events: readonly Happening[], at: number): number {
   let [low, high] = [0, events.length];
   while (low < high) {
@@ -246,8 +246,7 @@ export function firstAfter(events: readonly Happening[], at: number): number {
   return low;
 }
 
-/** Without an entry that names the capacity, the present one is shown: as far as the record goes, it never changed. */
-/** Settings that the events do not tell: those of now. */
+/** Takes what the events do not tell from the live state: if no entry names the capacity, the record has no change of it. */
 function settingsOf(
   { kind, capacity, resource }: Resource,
   live: State,

@@ -25,7 +25,7 @@ export interface Hold {
   readonly isStale: boolean;
   readonly isAttached: boolean;
   readonly health: string;
-  /** Of the lease: its time, what was left of it, and when that was read. Null if it is not known. */
+  /** The ttl of the lease, the time that was left, and when that was read. Null if it is not known. */
   readonly lease: { readonly ttlMs: number; readonly remainingMs: number; readonly readAt: number } | null;
   readonly maxHoldMs: number | null;
   readonly reason: string | null;
@@ -55,11 +55,11 @@ export interface Resource extends AsOf {
   readonly holds: readonly Hold[];
   /** In the order of service. */
   readonly waiting: readonly Waiter[];
-  /** Of a semaphore; 0 of a lock. */
+  /** The capacity of a semaphore; 0 for a lock. */
   readonly capacity: number;
-  /** Of a semaphore: it grants nothing new until an administrator undoes the drain. */
+  /** Whether a semaphore is drained: it grants nothing new until an administrator undoes the drain. */
   readonly isDrained: boolean;
-  /** Who drained it, when and why; null if it is not drained. Events lack the revision, so it is 0 then. */
+  /** Who drained it, when and why; null if it is not drained. The revision is 0 if only an event told of the drain. */
   readonly drained: {
     readonly by: string;
     readonly at: number;
@@ -131,7 +131,7 @@ export interface Member {
   readonly assets: readonly string[];
 }
 
-/** One event of the stream. `id` is revision and place in it: the same for every reader. */
+/** One event of the stream. Its `id` is the revision and the place in it, the same for every reader. */
 export interface Happening {
   readonly type: string;
   readonly resource: string;
@@ -142,11 +142,11 @@ export interface Happening {
 }
 
 export interface Deadlock {
-  /** The id of the event that told of it. */
+  /** The id of the event that reported it. */
   readonly id: string;
   readonly at: number;
   readonly resource: string;
-  /** Whose request was refused. */
+  /** The holder whose request was refused. */
   readonly victim: string;
   readonly cycle: readonly { readonly holder: string; readonly resource: string; readonly blockedBy: string }[];
 }
@@ -160,7 +160,7 @@ export interface Sample {
   readonly ms: number;
 }
 
-/** How long things took: how many of them in each bin, and the sum in milliseconds. */
+/** A distribution of durations: how many there are in each bin, and their sum in milliseconds. */
 export interface Tally {
   readonly sum: number;
   readonly bins: ReadonlyMap<number, number>;
@@ -175,28 +175,28 @@ export interface Slice {
   /** Requests that met another holder. */
   readonly conflicts: number;
   readonly releases: number;
-  /** Requests that did not get it. */
+  /** Requests that were refused. */
   readonly refusals: number;
-  /** Stale holds that the next one got. */
+  /** Stale holds that passed to the next holder. */
   readonly reclaims: number;
   readonly waits: Tally;
   readonly holds: Tally;
 }
 
 export interface State {
-  /** The newest revision that was heard of. */
+  /** The newest revision that the page has heard of. */
   readonly revision: number;
   readonly snapshotRevision: number;
-  /** As of this revision tasks, pipelines and members were last read as a whole. */
+  /** The revision at which tasks, pipelines and members were last read as a whole. */
   readonly workRevision: number;
   readonly membersRevision: number;
   readonly store: { readonly engine: string; readonly name: string };
   readonly token: { readonly name: string; readonly role: Role; readonly holders: readonly string[] | null };
   readonly allowsCommands: boolean;
   readonly resources: ReadonlyMap<string, Resource>;
-  /** Those that tell most, if there are many. */
+  /** All tasks, or if there are many, those that matter most. */
   readonly tasks: ReadonlyMap<string, Task>;
-  /** Of all tasks: as the server counted them, and as events have moved them since. */
+  /** The counts of all tasks: as the server counted them, and as events have moved them since. */
   readonly counts: Counts;
   readonly pipelines: ReadonlyMap<string, Pipeline>;
   readonly members: ReadonlyMap<string, Member>;
@@ -207,12 +207,12 @@ export interface State {
   /** The last events, the newest first; at most `MOST_ENTRIES`. */
   readonly entries: readonly Happening[];
   readonly waits: readonly Sample[];
-  /** Those in which something happened, the newest last. */
+  /** The slices in which something happened, the newest last. */
   readonly slices: readonly Slice[];
   /** Everything since this time is in the slices. */
   readonly countedFrom: number;
-  /** Requests that were denied without a wait, of all times; undefined until it was read. */
+  /** How many requests were ever denied without a wait; undefined until it was read. */
   readonly denials: number | undefined;
-  /** What events have changed and the page has not read since: events do not carry everything. */
+  /** The resources that events have changed and the page has not read since: events do not carry everything. */
   readonly unread: ReadonlySet<string>;
 }

@@ -1,4 +1,7 @@
-/** Who waits for whom, drawn from left to right: those behind, the head of the queue, the resource, its holder, and what that waits for. */
+/**
+ * Who waits for whom, drawn from left to right: the rest of the queue, its head, the resource, its holder, and what
+ * that holder waits for.
+ */
 import type { Resource, State } from './types.ts';
 
 export interface GraphNode {
@@ -8,7 +11,7 @@ export interface GraphNode {
   readonly kind: 'waiter' | 'head' | 'resource' | 'holder' | 'root';
   readonly column: number;
   readonly row: number;
-  /** The resource that it is, if it is one. */
+  /** The name of the resource, if the node is one. */
   readonly resource?: string;
 }
 
@@ -24,14 +27,14 @@ export interface Graph {
   readonly edges: readonly GraphEdge[];
   readonly columns: number;
   readonly rows: number;
-  /** The holder that everyone waits for in the end; undefined if nobody waits. */
+  /** The holder that all of them wait for in the end; undefined if nobody waits. */
   readonly root: string | undefined;
 }
 
 const MOST_BEHIND = 6;
 const MOST_STEPS = 4;
 
-/** What a holder waits for, if it does. */
+/** The resource that a holder waits for, if any. */
 export function waitedForBy(state: State, holder: string, except: ReadonlySet<string>): Resource | undefined {
   for (const one of state.resources.values()) {
     if (!except.has(one.resource) && one.waiting.some((waiter) => waiter.holder === holder)) return one;

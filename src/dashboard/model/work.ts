@@ -1,11 +1,11 @@
-/** Tasks in the columns of the board, and what else their pages say. */
+/** Sorts tasks into the columns of the board, and finds what else their pages say. */
 import { visible } from './text.ts';
 import type { State, Task } from './types.ts';
 
 export const COLUMNS = ['waiting', 'ready', 'running', 'done', 'failed'] as const;
 export type Column = (typeof COLUMNS)[number];
 
-/** What it still depends on. Completing a task sends no event to the tasks that wait for it. */
+/** The tasks that this task still depends on. Completing a task sends no event to the tasks that wait for it. */
 export function waitsOn({ tasks }: Pick<State, 'tasks'>, task: Task): readonly string[] {
   return task.dependsOn.filter((id) => {
     const known = tasks.get(id);
@@ -31,7 +31,7 @@ function hasText({ id, owner, capabilities, reason }: Task, wanted: string): boo
   return [id, owner ?? '', reason ?? '', ...capabilities].some((text) => text.toLowerCase().includes(wanted));
 }
 
-/** Each column in the order in which it is read: what comes next, what has run longest, what ended last. */
+/** Sorts each column in the order in which it is read: what comes next, what has run longest, what ended last. */
 export function taskBoard(state: Pick<State, 'tasks'>, text: string, now: number): TaskBoard {
   const found: Record<Column, Task[]> = { waiting: [], ready: [], running: [], done: [], failed: [] };
   const wanted = text.trim().toLowerCase();
@@ -48,7 +48,7 @@ export function taskBoard(state: Pick<State, 'tasks'>, text: string, now: number
   return found;
 }
 
-/** Those that wait for this one. */
+/** The tasks that wait for this task. */
 export function dependentsOf({ tasks }: Pick<State, 'tasks'>, id: string): readonly Task[] {
   return [...tasks.values()].filter(({ dependsOn }) => dependsOn.includes(id));
 }

@@ -30,9 +30,9 @@ type Will = readonly { readonly sign: Sign; readonly text: string }[];
 export interface AskedDeed {
   /** `Cancel pipeline/release-7?` */
   readonly title: string;
-  /** A function says it as things are now: what changes while the question is open changes what is said. */
+  /** A function says it as things are now, so that the text follows changes while the dialog is open. */
   readonly will: Will | ((snapshot: Snapshot) => Will);
-  /** Why it cannot be meant any more; undefined as long as it can. */
+  /** Why the action no longer makes sense; undefined as long as it does. */
   readonly changed?: (snapshot: Snapshot) => string | undefined;
   /** A token that has to be typed, and what happens to holds that are granted meanwhile. */
   readonly token?: { readonly meant: number; readonly note: string };
@@ -44,11 +44,11 @@ export interface AskedDeed {
   readonly reason?: string;
   /** A number that is asked for, and the field that gets it. */
   readonly number?: { readonly field: string; readonly label: string; readonly now: number };
-  /** What the button says. */
+  /** The label of the button that does it. */
   readonly label: string;
-  /** What the other one says; “Leave it” if not given. */
+  /** The label of the other button; “Leave it” if not given. */
   readonly keep?: string;
-  /** What is said when it is done; a function takes the answer of the server. */
+  /** The message when it is done; a function gets the server's answer. */
   readonly done: string | ((answer: unknown) => string);
 }
 
@@ -63,7 +63,7 @@ export function currentOverlay(): Overlay {
   return overlay;
 }
 
-/** What had the focus gets it back when the overlay closes. */
+/** Shows an overlay. When it closes, the element that had the focus gets it back. */
 export function show(next: Overlay): void {
   if (overlay.kind === 'none' && next.kind !== 'none') returnTo = document.activeElement;
   overlay = next;
@@ -78,7 +78,7 @@ export function useSnapshot(): Snapshot {
   const [, again] = useState(0);
   useEffect(() => {
     const redraw = (): void => again((times) => times + 1);
-    // It may have changed between the first render and now.
+    // The state may have changed since the first render.
     redraw();
     return store.subscribe(redraw);
   }, []);
@@ -87,7 +87,7 @@ export function useSnapshot(): Snapshot {
 
 const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
 
-/** Why the own token may not do something that needs this role; undefined if it may. */
+/** Why our own token may not do something that needs this role; undefined if it may. */
 export function whyNot({ state, link, past }: Snapshot, needed: Role): string | undefined {
   if (past !== undefined) return past.is === 'frozen' ? 'The page is frozen' : 'You look at the past';
   if (link.kind !== 'live') return 'The page is not live';
@@ -109,7 +109,7 @@ export function setTheme(theme?: 'dark' | 'light'): void {
   if (theme !== undefined) localStorage.setItem(THEME, theme);
 }
 
-/** From the past, or from a page that was frozen. */
+/** Returns to the present from the past, or from a frozen page. */
 export function backToNow(): void {
   if (store.snapshot.past?.is === 'frozen') store.thaw();
   else address.goTo(undefined);
@@ -125,7 +125,7 @@ export function leave(): void {
 const SHOWN_MS = 4_000;
 const SHOWN_PER_CHARACTER_MS = 60;
 
-/** The last message; for screen readers also after it has gone. */
+/** The last message; screen readers can still read it after it has gone. */
 let said: { readonly what: string; isShown: boolean } = { what: '', isShown: false };
 
 export function saidLast(): { readonly what: string; readonly isShown: boolean } {
@@ -145,7 +145,7 @@ export function say(what: string): void {
   );
 }
 
-/** Answers whether it could: without TLS, a browser has no clipboard for pages of other machines. */
+/** Copies a text, and returns whether it could: without TLS, a browser has no clipboard for pages of other machines. */
 export async function copy(text: string, what: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -174,7 +174,7 @@ export function dismiss(key: string): void {
 
 let kept: { readonly of: Snapshot; readonly matters: readonly Matter[] } | undefined;
 
-/** Several parts of the page ask for it in one render. */
+/** Remembered, because several parts of the page ask for it in one render. */
 export function matters(snapshot: Snapshot): readonly Matter[] {
   if (kept?.of !== snapshot) {
     const { state, now } = snapshot;

@@ -27,7 +27,7 @@ export function MapLegend(): JSX.Element {
   );
 }
 
-/** A cell as the map draws it: each state has a shape of its own, so that it can be told without colour. */
+/** A cell as the map draws it: each state has a shape of its own, so that it can be recognized without colour. */
 function Cell({ is }: { is: Aspect }): JSX.Element {
   return (
     <svg class={`cell ${is}`} viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
@@ -40,7 +40,7 @@ function Cell({ is }: { is: Aspect }): JSX.Element {
   );
 }
 
-/** The list below is always up to date; the map is for a glance. The clock that ticks every second draws what was left out. */
+/** The list below is always up to date; the map is for a glance. The clock that ticks every second draws what was skipped. */
 const REDRAW_MS = 900;
 
 interface Layout {
@@ -49,7 +49,7 @@ interface Layout {
   readonly rows: number;
 }
 
-/** Cells as large as a height of about 180 allows, between 6 and 18. */
+/** Makes cells as large as a height of about 180 allows, between 6 and 18. */
 function layoutOf(count: number, width: number): Layout {
   const ideal = Math.sqrt((width * 180) / Math.max(1, count));
   const cell = Math.max(6, Math.min(18, Math.floor(ideal)));
@@ -76,7 +76,7 @@ export function BlockMap({ state }: { state: State }): JSX.Element {
     const how = `${width} ${theme}`;
     if (drawn.current.how === how && performance.now() - drawn.current.at < REDRAW_MS) return;
     drawn.current = { at: performance.now(), how };
-    // Names come and go rarely: the order is kept as long as they are the same.
+    // Names come and go rarely, so the order is kept as long as they are the same.
     const known = sorted.current.flatMap(({ resource }) => state.resources.get(resource) ?? []);
     const isSame = known.length === sorted.current.length && known.length === countsOf(state, 'lock').all;
     sorted.current = isSame ? known : matching(state, { kind: 'lock', text: '', is: '' }).toSorted(byName);

@@ -1,6 +1,6 @@
 /**
- * The question before a lock or semaphore is broken: who loses what, who gets it with which token. The request carries the
- * token of the moment when the question was asked, so that what has changed hands meanwhile stays as it is.
+ * Asks before a lock or semaphore is broken: who loses what, who gets it with which token. The request carries the
+ * token of the moment when the dialog opened, so that a hold that was granted since then stays.
  */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';

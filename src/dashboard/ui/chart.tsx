@@ -13,7 +13,7 @@ export interface Line {
   readonly values: Values;
 }
 
-/** The part of the window that is read out, by its beginning; undefined reads out the newest value. All charts of a view share it. */
+/** The part of the window to read out, by its beginning; undefined means the newest value. All charts of a view share it. */
 export interface Cursor {
   readonly at: number | undefined;
   readonly set: (at: number | undefined) => void;
@@ -28,10 +28,10 @@ interface ChartProps {
   readonly lines: readonly Line[];
   readonly window: Window;
   readonly cursor: Cursor;
-  /** Shown in place of the lines where there is no value but zero. */
+  /** Shown in place of the lines if every value is zero. */
   readonly nothing: ComponentChildren;
   readonly isSmall?: boolean;
-  /** Under the title. */
+  /** A figure under the title. */
   readonly figure?: string;
   readonly class?: string;
 }

@@ -41,7 +41,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
     if (!isReady) return;
     setSent(true);
     setTrouble('');
-    // The reader may have left the dialog before the answer comes, and have another one open.
+    // The reader may have closed the dialog before the answer comes, and opened another.
     const isOpen = isStillOpen();
     try {
       const answer = await send(method, path, {
@@ -120,7 +120,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
   );
 }
 
-/** Answers later whether the dialog that is open now still is. */
+/** Returns a function that tells later whether the dialog that is open now still is. */
 function isStillOpen(): () => boolean {
   const now = currentOverlay();
   return () => currentOverlay() === now;
@@ -134,7 +134,7 @@ interface FieldProps {
   readonly isNumber?: boolean;
   /** Whether it has the focus when the dialog opens. */
   readonly isFirst?: boolean;
-  /** What is asked for. */
+  /** The label of the field. */
   readonly children: ComponentChildren;
 }
 

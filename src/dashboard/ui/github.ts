@@ -6,7 +6,7 @@ import { gitHubIn, type GitHubLocks } from '../model/github.ts';
 
 const AFTER_FAILURE_MS = 15_000;
 
-/** What was heard last stays for the next view that asks. */
+/** The last answer stays for the next view that asks. */
 let last: GitHubLocks | undefined;
 
 /** Undefined until the server has answered. */
@@ -23,7 +23,7 @@ export function useGitHub({ link }: Snapshot): GitHubLocks | undefined {
         if (over.signal.aborted) return;
         if (answer !== undefined) setFound((last = gitHubIn(answer)));
       }
-      // A server that follows no repository will not begin to.
+      // A server that follows no repository will not start to.
       if (last?.repository === null) return;
       timer = window.setTimeout(() => void ask(), last?.everyMs ?? AFTER_FAILURE_MS);
     };

@@ -1,4 +1,4 @@
-/** Carries out what keys mean. */
+/** Does what a key means. */
 import { type Deed, readKey } from '../model/keys.ts';
 import { HOME } from '../model/route.ts';
 import { rebuilt } from '../live/travel.ts';
@@ -30,7 +30,7 @@ export function listenToKeys(): void {
   });
 }
 
-/** Whether the key is used up. */
+/** Returns whether the key was used. */
 function carryOut(deed: Deed): boolean {
   switch (deed.kind) {
     case 'palette':
@@ -74,7 +74,7 @@ function carryOut(deed: Deed): boolean {
 
 const MINUTE_MS = 60_000;
 
-/** Only in the past: elsewhere the arrows belong to what has the focus. */
+/** Moves through the past, and only there: elsewhere the arrows belong to the element with the focus. */
 function travel(by: 1 | -1, minutes: boolean): boolean {
   const past = rebuilt(store.snapshot.past);
   if (past === undefined) return false;

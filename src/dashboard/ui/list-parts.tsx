@@ -1,4 +1,4 @@
-/** What every list has above it: its name and figures, a field that filters it, and a way back if nothing fits. */
+/** The parts above every list: its name and figures, a field that filters it, and a way back if nothing matches. */
 import type { ComponentChildren, JSX } from 'preact';
 import { shortened } from '../model/text.ts';
 import { address } from './app.ts';
@@ -6,7 +6,7 @@ import { address } from './app.ts';
 interface HeadProps {
   readonly title: string;
   readonly deeds?: ComponentChildren;
-  /** The figures under it. */
+  /** The figures under the name. */
   readonly children: ComponentChildren;
 }
 
@@ -23,7 +23,7 @@ export function ListHead({ title, deeds, children }: HeadProps): JSX.Element {
 }
 
 interface FieldProps {
-  /** What is compared: `name, holder or token`. */
+  /** The fields that are compared: `name, holder or token`. */
   readonly by: string;
   readonly hint: string;
   readonly now: string;
@@ -52,7 +52,7 @@ interface NoneProps {
   readonly of: string;
   readonly is?: string;
   readonly q: string;
-  /** Where the text was looked for. */
+  /** The fields in which the text was looked for. */
   readonly in: string;
 }
 

@@ -8,7 +8,7 @@ interface WindowProps<T> {
   readonly height: number;
   readonly keyOf: (row: T) => string;
   readonly draw: (row: T) => JSX.Element | null;
-  /** Told which rows are drawn, when that changes. */
+  /** Called with the rows that are drawn, when they change. */
   readonly onSight?: (rows: readonly T[]) => void;
   readonly label: string;
 }

@@ -1,4 +1,4 @@
-/** What the page of one thing begins with: its sign and name, how it is, a link that can be shared, and its actions. */
+/** The head of a page about one thing: its sign and name, its state, a link that can be shared, and its actions. */
 import type { ComponentChildren, JSX } from 'preact';
 import { address, copy } from './app.ts';
 import { Name } from './parts.tsx';

@@ -33,7 +33,7 @@ export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Elem
   );
 }
 
-/** How long ago, ticking; the exact time on hover. */
+/** Shows how long ago something was, ticking; the exact time on hover. */
 export function Since({ at, class: name = '' }: { at: number; class?: string }): JSX.Element {
   const { now } = store.snapshot;
   const date = new Date(at);
@@ -114,7 +114,7 @@ interface DeedProps {
   readonly class?: string;
 }
 
-/** A button for roles that may; others see it disabled, with why. */
+/** A button for roles that may use it; others see it disabled, with the reason. */
 export function Deed({ label, onClick, not, class: name = '' }: DeedProps): JSX.Element {
   return (
     <button
@@ -122,7 +122,7 @@ export function Deed({ label, onClick, not, class: name = '' }: DeedProps): JSX.
       class={`button act ${name}`}
       aria-disabled={not !== undefined}
       title={not}
-      // A touch screen shows no title.
+      // On a touch screen, a click shows the reason: there is no title to hover.
       onClick={() => (not === undefined ? onClick() : say(not))}
     >
       {label}

@@ -1,4 +1,4 @@
-/** Says that the page shows an earlier time, what that rests on, and what the record cannot tell. */
+/** Says that the page shows an earlier time, what it is based on, and what the record cannot tell. */
 import type { JSX } from 'preact';
 import type { Past } from '../live/travel.ts';
 import { clock, count, duration, exact, plural } from '../model/time.ts';
@@ -22,7 +22,7 @@ export function PastStrip({ past }: { past: Past }): JSX.Element {
   );
 }
 
-/** What is not told is said before what is. */
+/** Says first what is missing, then what is known. */
 export function restsOn({ is, why, at, read, isCut, hasGap, begins, trimmed }: Past): string {
   switch (is) {
     case 'off':

@@ -1,4 +1,4 @@
-/** The events of one resource: those before this page was opened are asked for once, the rest come with the stream. */
+/** The events of one resource: the page asks once for those before it was opened, and the stream brings the rest. */
 import { useEffect, useRef } from 'preact/hooks';
 import { pastEvents } from '../live/api.ts';
 import { rebuilt } from '../live/travel.ts';
@@ -12,7 +12,7 @@ export function usePast(state: State | undefined, resource: string, now: number)
   const look = rebuilt(store.snapshot.past);
   const kept = useRef<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   if (kept.current.of !== resource) kept.current = { of: resource, events: [] };
-  // The stream's own list is of everything, and soon has other things in it.
+  // The stream's own list has the events of all resources, so those of this one soon drop out of it.
   const fresh = look === undefined ? (state?.entries ?? []) : [];
   kept.current = { of: resource, events: continued(kept.current.events, fresh, resource) };
   useEffect(() => {
@@ -23,7 +23,7 @@ export function usePast(state: State | undefined, resource: string, now: number)
         kept.current = { of: resource, events: continued(events, kept.current.events.toReversed(), resource) };
         store.draw();
       },
-      // Without it, the drawing begins when the page was opened.
+      // If that fails, the drawing begins when the page was opened.
       () => undefined,
     );
     return () => over.abort();

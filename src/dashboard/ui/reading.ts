@@ -1,4 +1,4 @@
-/** What the board leaves out, read when a page needs it, and again when `changed` does. */
+/** Reads what the board leaves out when a page needs it, and again when `changed` changes. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import { followRecord } from '../live/record.ts';
@@ -9,14 +9,14 @@ import { store } from './app.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Undefined until it is there, and where the server refuses it; what was read last stays while it is read again. */
+/** Undefined until the answer is there, and if the server refuses; during another reading, the last answer stays. */
 export function useAnswer(path: string, changed = ''): Json | undefined {
   const [found, setFound] = useState<{ readonly path: string; readonly json: Json }>();
   useEffect(() => {
     const over = new AbortController();
     get(path, over.signal).then(
       (answer) => setFound({ path, json: object(answer) }),
-      // The page shows what the board knows of it.
+      // The page then shows what the board knows.
       () => undefined,
     );
     return () => over.abort();
@@ -24,7 +24,7 @@ export function useAnswer(path: string, changed = ''): Json | undefined {
   return found?.path === path ? found.json : undefined;
 }
 
-/** Likewise of a state of now, which is not shown beside the past. */
+/** The same for a state of now, which is not shown beside the past. */
 export function useRead(path: string, changed: string): Json | undefined {
   const json = useAnswer(path, changed);
   return rebuilt(store.snapshot.past) === undefined ? json : undefined;
@@ -35,8 +35,8 @@ const SHORTEST_PAUSE_MS = 1_000;
 const PAUSES = 10;
 
 /**
- * Reads at once, and again after `changed` did: one reading at a time, with a pause before the next, so that many changes in a
- * row cost one reading.
+ * Reads at once, and again after `changed` changes: one reading at a time, with a pause before the next, so that many
+ * changes in a row cost one reading.
  */
 export function useFollowing(changed: string, read: (over: AbortSignal) => Promise<void>): void {
   const [done, setDone] = useState<{ readonly upTo: string; readonly pauseMs: number }>();
@@ -49,7 +49,7 @@ export function useFollowing(changed: string, read: (over: AbortSignal) => Promi
     const begin = async (): Promise<void> => {
       const { changed: upTo, read: readNow } = latest.current;
       const began = performance.now();
-      // Where the server refuses, what was read before stays.
+      // If the server refuses, the last answer stays.
       await readNow(over.signal).catch(() => undefined);
       const pauseMs = Math.max(SHORTEST_PAUSE_MS, PAUSES * (performance.now() - began));
       if (!over.signal.aborted) setDone({ upTo, pauseMs });
@@ -65,7 +65,7 @@ export function useFollowing(changed: string, read: (over: AbortSignal) => Promi
 /** The newest entries of the record, the newest first, as they were when the page was last drawn. */
 export function useRecorded(isOn: boolean, most: number): readonly Recorded[] {
   const rows = useRef<readonly Recorded[]>([]);
-  // A browser opens few connections to one server: a page that nobody sees leaves this one to others.
+  // A browser opens few connections to one server: a hidden page leaves this one to others.
   const isFollowed = isOn && !document.hidden && store.link.kind === 'live';
   useEffect(() => {
     if (!isFollowed) return undefined;

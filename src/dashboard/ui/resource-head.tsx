@@ -1,4 +1,4 @@
-/** What the page of a lock and that of a semaphore begin with: its sign and name, who waits for how long, and its actions. */
+/** The head of the page of a lock or semaphore: its sign and name, who waits and for how long, and its actions. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
@@ -9,7 +9,7 @@ import { connection, show, whyNot } from './app.ts';
 import { Deed, Since } from './parts.tsx';
 import { PageHead } from './page-head.tsx';
 
-/** Keeps it right while its page is open. */
+/** Keeps the resource up to date while its page is open. */
 export function useSight(resource: string): void {
   useEffect(() => {
     connection.see([resource]);
@@ -20,10 +20,10 @@ export function useSight(resource: string): void {
 interface Props {
   readonly of: Resource;
   readonly snapshot: Snapshot;
-  /** What it is now, before who waits; and what is said after that. */
+  /** The state, shown before who waits; `then` comes after. */
   readonly says: ComponentChildren;
   readonly then?: ComponentChildren;
-  /** What they wait for, if it is to be said: `for 3 slots`. */
+  /** What they wait for, if it is shown: `for 3 slots`. */
   readonly wanted?: string;
   readonly breaks: { readonly label: string; readonly nobody: string };
   /** More actions, before the one that breaks it. */

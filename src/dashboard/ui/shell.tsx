@@ -16,7 +16,7 @@ interface Station {
   readonly view: View;
   readonly label: string;
   readonly count: (snapshot: Snapshot) => number | undefined;
-  /** Pages that are reached from it. */
+  /** Another view that is reached from this one. */
   readonly also?: View;
   /** The routes of matters that belong to it begin with this. */
   readonly path: string;

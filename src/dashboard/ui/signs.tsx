@@ -1,4 +1,4 @@
-/** Signals: the shape says it, the colour repeats it. */
+/** Signals: the shape carries the meaning, the colour repeats it. */
 import type { JSX } from 'preact';
 import type { Aspect } from '../model/needs.ts';
 
@@ -81,7 +81,7 @@ function shape(is: Sign): JSX.Element {
   }
 }
 
-/** The arm of one matter on the post. */
+/** The arm on the post for one matter. */
 export function LongArm({ is }: { is: 'danger' | 'caution' }): JSX.Element {
   return (
     <svg class="arm" width="36" height="16" viewBox="0 0 36 16" aria-hidden="true">

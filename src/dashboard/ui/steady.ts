@@ -1,11 +1,14 @@
-/** Rows that keep their places: sorted again at most every two seconds, and not while the pointer or the focus is on them. */
+/**
+ * Keeps rows in their places: sorts them again at most every two seconds, and not while the pointer or the focus is on
+ * them.
+ */
 import { useRef } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { inPlace, type Order, ordered, type Places, placesOf } from '../model/rows.ts';
 import type { Resource, State } from '../model/types.ts';
 
 const SORT_MS = 2_000;
-/** Waits become long by time alone. */
+/** Sorted again even without a change: waits become long by time alone. */
 const SORT_UNCHANGED_MS = 10_000;
 
 interface Sorted {

@@ -74,7 +74,7 @@ function Block({ of }: { of: Resource }): JSX.Element {
   );
 }
 
-/** How long the waiter that has waited longest waits. */
+/** Shows the longest wait in a queue. */
 export function LongestWait({ of, isLong }: { of: Waiter | undefined; isLong: boolean }): JSX.Element {
   if (of === undefined) return <span class="faint">–</span>;
   return <Since at={of.since} class={isLong ? 'amber strong' : ''} />;

@@ -22,7 +22,7 @@ export function Printed({ of, label }: { of: unknown; label: string }): JSX.Elem
 
 const MOST = 50;
 
-/** The newest first. */
+/** Lists events, the newest first. */
 export function Events({ of }: { of: readonly Happening[] }): JSX.Element {
   const shown = of.slice(-MOST).toReversed();
   return (

@@ -17,7 +17,7 @@ const PARTS = 60;
 const SHORT_MS = 300_000;
 const SHORT = ['', '5 minutes'] as const;
 const LONG = ['hour', '60 minutes'] as const;
-/** A part that has only begun is divided by at least this time: a single grant is no thousand grants a second. */
+/** The least time by which a part that has just begun is divided: a single grant is not a thousand grants a second. */
 const SHORTEST_MS = 2_000;
 
 const TIMES = [
@@ -105,11 +105,14 @@ export function Charts({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 interface Part {
   readonly slice: Slice;
   readonly knownMs: number;
-  /** The present part is drawn when it is over, because until then its counts are too low; unless it has the first value of all. */
+  /**
+   * The present part is drawn once it is over, because its counts are too low until then; unless no earlier part has a
+   * value.
+   */
   readonly isDrawn: boolean;
 }
 
-/** Undefined before the time from which everything is known. */
+/** Undefined for the time before everything is known. */
 type Parts = readonly (Part | undefined)[];
 
 function seenParts(slices: readonly Slice[], { partMs }: Window, knownFrom: number, now: number): Parts {
@@ -146,7 +149,7 @@ interface Figure {
   readonly of: (slice: Slice) => number | undefined;
 }
 
-/** The same five as `getMetrics` answers for one process, here of all that use the store. */
+/** The same five figures that `getMetrics` returns for one process, here for all processes that use the store. */
 const FIGURES: readonly Figure[] = [
   {
     title: 'Acquired',

@@ -1,4 +1,4 @@
-/** A deadlock that was broken: the cycle, who was refused, and how it cannot come back. */
+/** A deadlock that was broken: the cycle, who was refused, and how to keep it from coming back. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';

@@ -12,13 +12,13 @@ import { SignalSign } from '../ui/signs.tsx';
 import { Blank } from './overview.tsx';
 import { shellWord } from './lock.tsx';
 
-/** The most that are listed above the locks of the store; the filter shows all. */
+/** The most issues to list above the locks of the store; the filter shows all. */
 const FEW = 8;
 
 interface IssuesProps {
   readonly of: GitHubLocks;
   readonly filter: { readonly text: string; readonly is: string };
-  /** Nothing else is shown. */
+  /** Whether nothing else is shown. */
   readonly isAlone: boolean;
 }
 

@@ -295,7 +295,7 @@ function Queue({ of }: { of: Resource }): JSX.Element {
   );
 }
 
-/** As a shell takes it for one word. */
+/** Quotes a text so that a shell takes it for one word. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -14,7 +14,7 @@ import { useAnswer } from '../ui/reading.ts';
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const SHORTEST_MS = 300_000;
-/** More would be one thick line. */
+/** More than these would become one thick line. */
 const MOST_CHECKPOINTS = 100;
 
 export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: Snapshot }): JSX.Element {
@@ -117,7 +117,7 @@ function firstShown(state: State | undefined, now: number): number {
 /** Bars along the slider: the higher, the more events. */
 function Histogram({ counts = [] }: { counts: readonly number[] | undefined }): JSX.Element {
   const most = Math.max(1, ...counts);
-  // A part in which a single thing happened is seen too.
+  // The bar of a single event is still visible.
   const bar = (count: number, place: number): string =>
     count === 0 ? '' : `M${place} 100V${(94 - (count / most) * 94).toFixed(1)}h0.75V100z`;
   return (
@@ -153,7 +153,7 @@ function useCheckpoints(first: number, last: number): readonly Sealed[] {
     .slice(-MOST_CHECKPOINTS);
 }
 
-/** As the field takes it, in the reader's own time. */
+/** The time as the input field takes it, in the reader's own time zone. */
 function localText(at: number): string {
   const shifted = new Date(at - new Date(at).getTimezoneOffset() * MINUTE_MS);
   return shifted.toISOString().slice(0, 19);

@@ -62,7 +62,7 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const all = matters(snapshot);
   const { state, route } = snapshot;
   const isWhole = route.filters['needs'] === 'all';
-  // A line that says `1 more` takes as much room as the one that it stands for.
+  // A line that says `1 more` takes as much room as the row that it replaces.
   const isLong = all.length > FEW_MATTERS + 1;
   const shown = all.slice(0, isWhole || !isLong ? MOST_MATTERS : FEW_MATTERS);
   if (all.length === 0) {

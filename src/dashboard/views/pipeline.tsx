@@ -19,7 +19,7 @@ import { Choices } from './locks.tsx';
 import { Blank } from './overview.tsx';
 import { PIPELINE_SIGN } from './pipelines.tsx';
 
-/** Commands print without an event. */
+/** Reads again after this time: output of a command sends no event. */
 const LOOK_AGAIN_MS = 3_000;
 
 export function OnePipeline({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {

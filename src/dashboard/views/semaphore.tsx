@@ -82,7 +82,7 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
   );
 }
 
-/** Of a drained one nothing can be had. */
+/** How many slots are free; none of a drained semaphore. */
 function freeIn(of: Resource): number {
   return of.isDrained ? 0 : Math.max(0, of.capacity - usedOf(of));
 }

@@ -151,7 +151,7 @@ interface WhatProps {
   readonly state: State;
 }
 
-/** The one thing that matters in this column. */
+/** Shows the one thing that matters in this column. */
 function What({ task, column, snapshot: { now }, state }: WhatProps): JSX.Element {
   const { owner, reason, retryAt, publishedBy } = task;
   const [first, ...others] = waitsOn(state, task);

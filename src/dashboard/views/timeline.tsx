@@ -44,7 +44,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const key = `${resource}\n${holder}\n${kind}\n${past === undefined}\n${snapshot.past?.at}\n${snapshot.past?.is}`;
   const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
   if (state === undefined) return <Blank />;
-  // What the store remembers may be later than the time that is shown.
+  // The store may remember later events than the time that is shown.
   const older = rebuilt(snapshot.past) === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
   // Rows do not move while the reader has scrolled or points at one.
@@ -127,7 +127,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
   const slash = of.resource.indexOf('/');
   const kind = of.resource.slice(0, Math.max(0, slash));
   const name = of.resource.slice(slash + 1);
-  // A member that joins or leaves does it to nobody else.
+  // A member that joins or leaves is both actor and resource.
   const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
     <>
@@ -147,7 +147,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
       </span>
     </>
   );
-  // What has no page of its own is no link.
+  // Only things with a page of their own become links.
   return EVENT_KINDS.includes(kind as 'lock') ? (
     <a class="row events" href={`#${routeOf(of.resource)}`} data-row={of.resource}>
       {inside}
@@ -159,7 +159,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
 
 function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }): JSX.Element {
   const [witness, setWitness] = useState<Readonly<Record<string, unknown>>>({});
-  // Of now, also while an earlier time is shown.
+  // Always of now, even while an earlier time is shown.
   useFollowing(String(store.state?.revision), async (over) => setWitness(object(await get('/v1/witness', over))));
   const isOn = witness['isOn'] === true;
   const known = useRecorded(isOn, MOST_RECORDED);
@@ -226,9 +226,12 @@ function RecordOn({ now, known }: { now: number; known: readonly Recorded[] }): 
   );
 }
 
-/** The server may answer with a verification that began before it was asked: then nobody knows which entries it has read. */
+/**
+ * Verifies the record. The server may answer with a verification that began before the request: then nobody knows which
+ * entries it has read.
+ */
 async function verificationOf(known: readonly Recorded[]): Promise<Omit<Verified, 'at'>> {
-  // What is known was not written after this revision.
+  // No known entry was written after this revision.
   const { revision } = object(await get('/v1/witness/entries?limit=1'));
   const found = (await get('/v1/witness/verify')) as Omit<Verified, 'at' | 'covered'> & { readonly revision: number };
   return { ...found, covered: found.revision >= Number(revision) ? known : [] };

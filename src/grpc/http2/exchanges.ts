@@ -91,8 +91,8 @@ export class Exchanges {
   }
 
   /**
-   * Streams that take every place would starve calls for ever. They end here, and are opened again on connections of
-   * their own: see `SharedConnection`.
+   * Ends streams that take every place, because they would starve calls for ever. They are opened again on connections
+   * of their own: see `SharedConnection`.
    */
   #makeWay(): void {
     if (this.#streams < this.#maxConcurrent || this.#awaited === 0) return;

@@ -1,9 +1,9 @@
 /**
  * Checks which users may use a store. A user who can read its files can lock all others out (a read lock on the shared
- * memory keeps all writers waiting), and a user who can write them can forge every hold. So a store belongs to one user and
- * is closed to all others, unless it is shared with a group on purpose.
+ * memory keeps all writers waiting), and a user who can write them can forge every hold. So a store belongs to one user
+ * and is closed to all others, unless it is shared with a group on purpose.
  *
- * Links are refused: with one, a checkout or another user could lead us anywhere.
+ * Links are refused: a checkout or another user could use one to lead this process to any other file.
  */
 import { chmodSync, lchownSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ function examined(
   const access = { share, heir: heirOf(stat, share) };
   const parts = partsOf(directory);
   refuseOddKinds(parts);
-  // In a directory that all members write, whose file it is says nothing.
+  // In a directory that all members write, the owner of a file does not show whether to trust it.
   if (share === 'none' || !isSharedDirectory(stat)) refuseForeign(parts, trust);
   return { stat, parts, isOurs, access };
 }
@@ -82,7 +82,7 @@ function partsOf(directory: string): Part[] {
   });
 }
 
-/** Without a word in the URL an owner finds a store as it was left: one that is shared stays so for the others. */
+/** If the URL does not say, the owner finds the store as it was left: a shared store stays shared for the others. */
 function recordedShare(directory: Stats, file: string): Share {
   const mode = lstatSync(file, { throwIfNoEntry: false })?.mode ?? 0;
   const isShared = isSharedDirectory(directory) && (mode & MODES.group.file) === MODES.group.file;
@@ -148,7 +148,7 @@ function settleAmongOthers(
   makeFile(file, access);
 }
 
-/** Of what belongs to this user: the files of other members are theirs to open. */
+/** Finds the parts with wrong modes, but only those that belong to this user: other members open their own files. */
 function misfits(parts: readonly Part[], directory: Stats, share: Share): Part[] {
   return parts.filter(({ stat, isBells }) => {
     if (stat.isSymbolicLink() || !(isTrustedOwner(stat.uid) || stat.uid === directory.uid)) return false;
@@ -162,13 +162,13 @@ function fit({ path, stat, isBells }: Part, directory: Stats, share: Share): voi
     try {
       lchownSync(path, stat.uid, directory.gid);
     } catch {
-      // Its owner is not in that group, or it has just gone: a user who cannot open it gets the error.
+      // Its owner is not in that group, or the file has just gone: a user who cannot open it gets the error.
     }
   }
   change(path, (isBells ? directoryMode : fileMode)(stat, share));
 }
 
-/** What its owner may do stays as it is: a store that was made read-only on purpose is not opened up. */
+/** Leaves the owner's own permissions as they are: a store that was made read-only on purpose is not opened up. */
 function directoryMode({ mode }: Stats, share: Share): number {
   return (mode & BY_OWNER) | (MODES[share].directory & ~BY_OWNER);
 }
@@ -181,7 +181,7 @@ function change(path: string, mode: number): void {
   try {
     chmodSync(path, mode);
   } catch {
-    // It has just gone, or this file system keeps no modes (vfat): `doctor` tells who has access.
+    // The file has just gone, or this file system keeps no modes (vfat): `doctor` tells who has access.
   }
 }
 

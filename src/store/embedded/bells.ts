@@ -1,10 +1,10 @@
 /**
- * Wakes other processes. Each process with watches has a bell: a file that it watches, and whose times a writer touches
- * after changing something the process listens for. A write wakes only the processes it concerns.
+ * Wakes other processes. Each process with watches has a bell: a file that it watches. A writer that changed something
+ * the process listens for sets the times of this file. A write wakes only the processes it concerns.
  *
- * The store's file says which bells to ring, so a writer knows it in the very transaction that it announces. The time of the
- * bell's last access is the revision that it was last rung for, in seconds: by that the process on duty sees which bells were
- * not rung, because their writer was killed first. Any other time there only costs one ring more.
+ * The store's file says which bells to ring, so a writer reads the list in the same transaction that it announces. The
+ * bell's access time, in seconds, is the last revision that the bell was rung for: so the process on duty sees which
+ * bells were not rung because their writer was killed first. Any other time there only costs one more ring.
  */
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
@@ -19,15 +19,16 @@ import type { Touched } from './history.ts';
 import type { Access } from './share.ts';
 
 /**
- * The names that processes give to their bells. A store can be written by a process with other ideas, and these names
- * become paths: one that is different, whether from the file or from the directory, is no bell.
+ * The names that processes give to their bells. Another program may have written the store, and these names become
+ * paths: a name that looks different, whether in the file or in the directory, is no bell.
  */
 const NAME = /^[0-9a-f]{16}$/;
 export const BELL_NAME_BYTES = 8;
 
 /**
- * A hundred processes that wake in the same moment share the processor, and the one that the news is for is last as often as
- * first. So when there are many bells, they are rung a few at a time, at about the pace at which the woken processes finish.
+ * A hundred processes that wake in the same moment share the processor, and the process that the news is for comes last
+ * as often as first. So when there are many bells, they are rung a few at a time, at about the pace at which the woken
+ * processes finish.
  */
 const AT_A_TIME = 8;
 const BETWEEN_RINGS_MS = 8;
@@ -35,8 +36,8 @@ const BETWEEN_RINGS_MS = 8;
 const BETWEEN_CALLS_MS = 10;
 
 /**
- * The names sort by the time at which they were given, in steps of an eighth of a second, so that the process that has listened
- * longest can be rung first.
+ * Makes names that sort by the time at which they were given, in steps of an eighth of a second, so that the process
+ * that has listened longest can be rung first.
  */
 export function newBellName(now: number): string {
   const time = Math.floor(now / 128).toString(16);
@@ -60,7 +61,7 @@ interface Listener {
   readonly isPatient: boolean;
 }
 
-/** Bells, and the last revision that each is rung for. */
+/** Bells, and for each the last revision that it is rung for. */
 export type Rings = Map<string, Revision>;
 
 /** A ring that carries no news. */
@@ -81,11 +82,11 @@ export class Bell {
     here.set(name, onRing);
     try {
       makeFolder(directory, access);
-      // Empty, and for everyone who may use the store to ring.
+      // An empty file, which everyone who may use the store can ring.
       makeFile(this.#path, access);
       this.#watcher = watch(this.#path, { persistent: false }, onRing).on('error', onLost);
     } catch {
-      // No more watches are to be had (inotify has a limit for each user), or no file: then it has to look by itself.
+      // No file watch is left (inotify has a limit for each user), or there is no file: then the owner has to look by itself.
       onLost();
     }
   }
@@ -110,23 +111,23 @@ export class Bell {
         return (stat.isFile() || stat.isSocket()) && Date.now() - stat.birthtimeMs > ageMs;
       });
     } catch {
-      // Some have just gone; there will be another time.
+      // Some of the files have just gone; the next tidying finds the rest.
       return [];
     }
   }
 
-  /** The bell of another process, which is gone. */
+  /** Removes the bell of another process, which is gone. */
   static removeFile(directory: string, name: string): void {
     if (isBellName(name) && isFolder(directory)) removeQuietly(join(directory, name));
   }
 }
 
-/** A link is removed itself, and a directory, which is no bell, not at all. */
+/** Removes a link itself, not what it leads to, and leaves a directory alone: it is no bell. */
 function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It has gone already.
+    // The file has gone already.
   }
 }
 
@@ -150,13 +151,16 @@ export class Listeners {
     this.#clock = clock;
   }
 
-  /** Rings for everyone who listens for something of this, except for `own`. False if it is not known who does. */
+  /**
+   * Rings the bells of all who listen for one of these changes, except `own`. Returns false if the list of listeners
+   * cannot be read.
+   */
   announce(made: readonly Made[], version: number, own: string | undefined): boolean {
     let concerned: Rings;
     try {
       concerned = this.concernedBy(made.flatMap(touchedBy), version);
     } catch {
-      // What is announced is committed, whatever happens here; the process on duty rings again.
+      // The changes are committed, whatever happens here; the process on duty rings again.
       return false;
     }
     if (own !== undefined) concerned.delete(own);
@@ -164,17 +168,17 @@ export class Listeners {
     return true;
   }
 
-  /** The process that has listened longest comes first: of those that wait for a lock, it is most often the next. */
+  /** Rings the process that has listened longest first: of those that wait for a lock, it is most often the next. */
   ringAll(bells: ReadonlyMap<string, Revision>): void {
     if (bells.size <= AT_A_TIME) {
       for (const [bell, revision] of bells) {
-        // This ring is for more than the one that it waits for.
+        // This ring is for a later revision than the ring that was still to come, so it replaces that ring.
         this.#unrung.delete(bell);
         this.ring(bell, revision);
       }
       return;
     }
-    // Behind those that were to be rung before, or a process that writes all the time would never get to the youngest.
+    // New bells go behind those still to be rung; otherwise, a process that writes all the time would never ring the youngest.
     const areOthersFirst = this.#unrung.size > 0;
     for (const bell of [...bells.keys()].sort()) add(this.#unrung, bell, bells.get(bell) as Revision);
     if (areOthersFirst) return;
@@ -188,7 +192,7 @@ export class Listeners {
     if (this.#timer === undefined) this.#ringSome();
   }
 
-  /** Rings at once what was to be rung in turn. */
+  /** Rings at once all bells that were still to be rung in turn. */
   ringRest(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -210,7 +214,10 @@ export class Listeners {
     this.#timer = this.#clock.timer(pauseMs, () => this.#ringSome());
   }
 
-  /** The bells to ring for changes of these keys. `version`: of the list, as the state of the store has it. */
+  /**
+   * The bells to ring for changes of these keys. `version` is that of the list of listeners, as the state of the store
+   * has it.
+   */
   concernedBy(touched: readonly Touched[], version: number): Rings {
     if (version !== this.#version) this.#read(version);
     const concerned: Rings = new Map();
@@ -230,11 +237,12 @@ export class Listeners {
     return new Set([...[...this.#keys.values()].flat(), ...this.#ranges].map(({ bell }) => bell));
   }
 
-  /** The revision that a bell was last rung for, after it was committed. Undefined if that is not known. */
+  /** The last committed revision that the bell was rung for. Undefined if it is not known. */
   rungFor(bell: string): Revision | undefined {
     try {
       const seconds = lstatSync(join(this.#directory, bell)).atimeMs / 1000;
-      // A time of day that somebody else set, on a machine whose clock begins in 1970.
+      // A revision is a whole number of seconds. A fraction means that some program set a time of day, which on a
+      // machine whose clock starts in 1970 could otherwise pass for a revision.
       return Number.isInteger(seconds) ? seconds : undefined;
     } catch {
       return undefined;
@@ -250,7 +258,7 @@ export class Listeners {
     try {
       touch(join(this.#directory, bell), Date.now(), revision);
     } catch {
-      // Its owner is gone, and will be taken off the list; or it finds out when it next looks by itself.
+      // Its owner is gone, and will be taken off the list; or the owner finds the change when it next looks by itself.
     }
   }
 

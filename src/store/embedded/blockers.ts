@@ -1,18 +1,18 @@
 /**
- * Finds the processes that keep the file busy, where the system can tell. A writer that is stopped in the middle of a write (it takes
- * a SIGSTOP at an unlucky moment) keeps all others waiting until it goes on or ends; so does any process that may read the
- * files and takes a read lock in the wrong place. Then its pid is all that helps.
+ * Finds the processes that keep the file busy, where the system can tell. A writer that is stopped in the middle of a
+ * write (it takes a SIGSTOP at an unlucky moment) keeps all others waiting until it goes on or ends; so does any
+ * process that may read the files and takes a read lock in the wrong place. Then only the pid of that process helps.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { readStat, userShown } from '../../host/index.ts';
 
 export interface Blocker {
-  /** Undefined: the system does not tell whose lock it is. */
+  /** Undefined if the system does not tell whose lock it is. */
   readonly pid: number | undefined;
-  /** `perl, user nobody (uid 65534)`, as far as it can be seen. */
+  /** `perl, user nobody (uid 65534)`, as far as the system tells. */
   readonly about: string;
   readonly isStopped: boolean;
-  /** It does not write, and yet nobody else can. */
+  /** The process does not write, and yet its lock keeps all others from writing. */
   readonly isReader: boolean;
 }
 
@@ -25,11 +25,11 @@ interface LockLine {
   readonly last: number;
 }
 
-/** What SQLite locks in the shared memory file, in WAL mode: to write, to carry over, to recover, …, to open. */
+/** The bytes that SQLite locks in the shared memory file, in WAL mode: to write, to carry over, to recover, …, to open. */
 const WRITE = 120;
 const RECOVER = 122;
 const OPEN = 128;
-/** And in the file itself: these bytes and those up to the next. */
+/** The bytes that it locks in the file itself: from the first to the last. */
 const PENDING = 0x40000000;
 const LAST_SHARED = PENDING + 511;
 
@@ -47,7 +47,7 @@ export function blockersOf(file: string, locks: () => string = readLocks): Block
         ...main.filter(({ isShared }) => !isShared).filter(overlaps(PENDING, LAST_SHARED)),
       ],
       memory.filter(others).filter(overlaps(WRITE, RECOVER)),
-      // Until there is a shared memory, a reader of the file itself keeps it from being made.
+      // While there is no shared memory file yet, a reader of the main file keeps others from making it.
       memory.length === 0 ? main.filter(others).filter(overlaps(PENDING, LAST_SHARED)) : [],
     ];
     const found = suspects.find((lines) => lines.length > 0) ?? [];
@@ -64,12 +64,13 @@ function linesFor(path: string, locks: () => string): LockLine[] {
   const lines = locks()
     .split('\n')
     .flatMap((line) => parsed(line, String(stat.ino)));
-  // The number of the file is unique on its device; where the kernel names that differently (overlays), it has to do alone.
+  // An inode number is unique on its device. Where the kernel names the device differently (overlays), the number alone
+  // has to do.
   const here = lines.filter(({ device }) => device === deviceOf(stat.dev));
   return here.length > 0 ? here : lines;
 }
 
-/** `1: POSIX  ADVISORY  WRITE 4711 08:01:12345 120 120`; a process that only waits has an arrow behind the number. */
+/** `1: POSIX  ADVISORY  WRITE 4711 08:01:12345 120 120`. The line of a process that only waits has an arrow after the colon. */
 const LINE = /^\d+: +(?:POSIX|OFDLCK) +\S+ +(READ|WRITE) +(-?\d+) +([0-9a-f]+:[0-9a-f]+):(\d+) +(\d+) +(\d+|EOF)$/;
 
 function parsed(line: string, inode: string): LockLine[] {
@@ -94,7 +95,7 @@ function deviceOf(dev: number): string {
 }
 
 function blockers({ text, pid, isShared }: LockLine): Blocker[] {
-  // A lock of an open file, not of a process, has no pid: every process that has this file open has the lock.
+  // A lock that belongs to an open file instead of a process has no pid: every process that has this file open has the lock.
   const pids = pid > 0 ? [pid] : havingOpen(text);
   if (pids.length === 0) return [{ pid: undefined, about: '', isStopped: false, isReader: isShared }];
   return pids.map((one) => ({
@@ -113,7 +114,7 @@ function havingOpen(lock: string): number[] {
         const open = readdirSync(`/proc/${name}/fdinfo`);
         return open.some((fd) => readFileSync(`/proc/${name}/fdinfo/${fd}`, 'latin1').includes(lock));
       } catch {
-        // It has ended, or is another user's.
+        // The process has ended, or belongs to another user.
         return false;
       }
     })
@@ -122,7 +123,7 @@ function havingOpen(lock: string): number[] {
 
 function aboutProcess(pid: number): string {
   try {
-    // A program chooses its own name: nothing in it may reach a terminal that is not text.
+    // A program chooses its own name: only printable text of it may reach a terminal.
     const name = readFileSync(`/proc/${pid}/comm`, 'latin1')
       .trim()
       .replace(/[^ -~]/g, '?');

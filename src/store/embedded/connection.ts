@@ -9,7 +9,7 @@ export class Connection {
   readonly #statements = new Map<string, Statement>();
   #isClosed = false;
 
-  /** `onClosed`: after SQLite has let go of the file. */
+  /** Calls `onClosed` after SQLite has let go of the file. */
   constructor(database: Database, onClosed: () => void = () => undefined) {
     this.#database = database;
     this.#onClosed = onClosed;
@@ -24,7 +24,7 @@ export class Connection {
     return statement;
   }
 
-  /** What to select for a column of text: as bytes, where the driver would stop reading it at a NUL. `textOf` takes both. */
+  /** What to select for a column of text: its bytes, where the driver would stop reading at a NUL. `textOf` takes both. */
   text(column: string): string {
     return this.#database.readsWholeText ? column : `CAST(${column} AS BLOB) AS ${column}`;
   }
@@ -34,12 +34,12 @@ export class Connection {
     return this.#within('BEGIN IMMEDIATE', work);
   }
 
-  /** All that `work` reads is of one moment. */
+  /** Everything that `work` reads is of one moment. */
   read<T>(work: () => T): T {
     return this.#within('BEGIN', work);
   }
 
-  /** Answers what there would be after `work`, which is undone. Throws as `write` does. */
+  /** Returns what `work` would lead to, then undoes it. Throws as `write` does. */
   attempt<T>(work: () => T): T {
     this.sql('BEGIN IMMEDIATE').run();
     try {
@@ -53,7 +53,7 @@ export class Connection {
     return this.#database.pragma(text);
   }
 
-  /** Several statements, none of which answers anything. */
+  /** Runs several statements that return nothing. */
   execute(text: string): void {
     this.#database.exec(text);
   }
@@ -84,7 +84,7 @@ export class Connection {
   }
 }
 
-/** What was selected by `Connection.text`. */
+/** Decodes what was selected by `Connection.text`. */
 export function textOf(value: string | Uint8Array): string {
   if (typeof value === 'string') return value;
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();

@@ -1,25 +1,27 @@
 /**
  * Chooses the process on duty, which makes the rounds for all. It listens on a socket in the store's directory, and the
- * other processes of its pid namespace connect to it: when it ends, in whatever way, the system closes their connections,
- * and they know at once. So waiting processes need not look.
+ * other processes of its pid namespace connect to it: when it ends, in whatever way, the system closes their
+ * connections, and they know at once. So waiting processes need not look.
  *
  *     alone ── connected, and its rounds are fresh ──▶ relieved
  *       ▲                                                 │
  *       └── the connection closed, or no rounds were made ┘
  *
- * A process that is alone makes the rounds. Two may be alone for a while; the mark that each leaves keeps them from making
- * the same round twice.
+ * A process that is alone makes the rounds. Two may be alone for a while; the mark file that each of them sets keeps
+ * them from making the same round twice.
  *
- * Each process says on its connection which one it is, and as long as the connection is open, it lives. So the process on
- * duty looks up every one of them only now and then, and at once when a connection closes. It says the same of itself, so that
- * its deputies know whom to look up when it ends.
+ * Each process sends its pid and start time on its connection, and as long as the connection is open, it lives. So the
+ * process on duty looks all of them up only now and then; when a connection closes, it looks at once for processes
+ * without one. The process on duty sends its own pid too, so that its deputies know which process to look up when it
+ * ends.
  *
- * Of all that are connected, only a few deputies, and those that cannot hear their bells, read from their connections and so
- * notice when it closes. If hundreds woke in that moment, each would wait for all the others, and with them the process that a
- * hold has become free for. The rest notice when the new process on duty rings all bells, a little later.
+ * Of all connected processes, only a few deputies, and those that cannot hear their bells, read from their connections
+ * and so notice when it closes. If hundreds woke in that moment, they would keep each other waiting, and among them the
+ * process that could now take the free hold. The rest notice when the new process on duty rings all bells, a little
+ * later.
  *
- * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name
- * too, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
+ * A process that cannot hear its bell, because the system's file watches are used up, also sends the bell's name, and
+ * gets a byte for every ring, the first when the process on duty has begun to listen for it.
  */
 import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -31,11 +33,12 @@ import { type ProcessIdentity, randomHex, thisProcess } from '../../host/index.t
 import { BELL_NAME_BYTES, isBellName } from './bells.ts';
 import { type Access, MODES } from './share.ts';
 
-/** The most that fits into the address of a socket, less a few. */
+/** The longest path that fits into the address of a socket, less a few bytes. */
 const LONGEST_PATH = 100;
 /**
- * Spreads out the processes whose connection was closed. However many they are, one of them returns within some twenty
- * milliseconds, and takes the duty; if hundreds returned in the same moment, none of them would get to renew its lease.
+ * Spreads out the processes whose connection was closed. However many they are, one of them connects again within some
+ * twenty milliseconds and takes the duty; if hundreds did in the same moment, none of them would get to renew its
+ * lease.
  */
 const SEEK_MS = 200;
 const BETWEEN_SEEKS_MS = 20;
@@ -76,22 +79,22 @@ export class Duty {
   readonly #clock: Clock;
   readonly #events: DutyEvents;
   #server: Server | undefined;
-  /** Those that rely on us, and which process each of them is, once it has said so. */
+  /** The processes that rely on us, by connection; undefined until a process has said which one it is. */
   readonly #clients = new Map<Socket, string | undefined>();
   readonly #present = new Set<string>();
   readonly #rings = new Uint8Array(LONGEST_LINE);
   #socket: Socket | undefined;
   #isRelieved = false;
-  /** We have asked the process on duty to listen for our bell; */
+  /** We have asked the process on duty to listen for our bell. */
   #isDeaf = false;
-  /** and it does. */
+  /** The process on duty does listen for our bell. */
   #isHeardFor = false;
-  /** The process on duty, if we have read which one it is; once it has ended, the one that was. */
+  /** The process on duty, if it has told us which one it is; kept after that process has ended. */
   #onDuty: string | undefined;
-  /** Another process was on duty before we could be. */
+  /** Another process took the duty before we could. */
   #wasSlower = false;
   #timer: Timer | undefined;
-  /** Which file the socket is that we listen on, or are connected to. */
+  /** Identifies the file of the socket that we listen on, or are connected to. */
   #socketFile: string | undefined;
   #folder: number | undefined;
   #isOver = false;
@@ -117,10 +120,10 @@ export class Duty {
     return this.#server !== undefined;
   }
 
-  /** Whether this process relies on us, and so has not ended. */
+  /** Whether the given process relies on us, and so has not ended. */
   readonly isPresent = (process: ProcessIdentity): boolean => this.#present.has(nameOf(process));
 
-  /** Whether this process was on duty until it hung up, as far as we know which one that was. */
+  /** Whether the given process was on duty until it hung up, as far as we know. */
   readonly isPredecessor = (process: ProcessIdentity): boolean => !this.#isRelieved && this.#onDuty === nameOf(process);
 
   get hasPredecessor(): boolean {
@@ -140,7 +143,7 @@ export class Duty {
     this.heed();
   }
 
-  /** Reads from the connection if there is a reason to; otherwise what happens to it does not even wake this process. */
+  /** Reads from the connection only if there is a reason to; otherwise, nothing that happens on it wakes this process. */
   heed(): void {
     if (!this.#isRelieved) return;
     if (this.#isHeeding) this.#socket?.resume();
@@ -161,7 +164,7 @@ export class Duty {
     socket.on('connect', () => {
       this.#isRelieved = true;
       this.#onDuty = undefined;
-      // If another process has taken its place meanwhile, the next check finds that out.
+      // If another process has taken the place of the one on duty meanwhile, the next check finds out.
       this.#socketFile = tried ?? identityOf(this.#path());
       const process = thisProcess();
       if (process !== undefined) socket.write(`${nameOf(process)}\n`);
@@ -185,7 +188,7 @@ export class Duty {
     });
   }
 
-  /** The process that we rely on makes no rounds: it may be stopped. */
+  /** Takes the duty from a process that makes no rounds: it may be stopped. */
   takeOver(): void {
     const stopped = this.#socketFile;
     this.#hangUp();
@@ -195,8 +198,8 @@ export class Duty {
   }
 
   /**
-   * To be called now and then: if two processes listen, one of them cannot be reached any more, and leaves its clients to
-   * the other. If it is stopped it cannot even do that, and the clients leave it.
+   * To be called now and then. If two processes listen, one of them can no longer be reached by its path: it leaves its
+   * clients to the other. If that process is stopped, it cannot do even this, and the clients leave it.
    */
   check(): void {
     if (this.#socketFile === undefined || this.#socketFile === identityOf(this.#path())) return;
@@ -219,7 +222,7 @@ export class Duty {
     this.#folder = undefined;
   }
 
-  /** The first line says which process is on duty. Read or not, a ring is one of many that say the same. */
+  /** The first line says which process is on duty. All rings say the same, so several read at once count as one. */
   #heard(length: number): boolean {
     const text = Buffer.from(this.#rings.subarray(0, length)).toString('latin1');
     this.#onDuty ??= text.split('\n').find((line) => PROCESS.test(line));
@@ -248,12 +251,12 @@ export class Duty {
       const lines = `${line}${bytes.toString('latin1')}`.split('\n');
       line = (lines.pop() ?? '').slice(0, LONGEST_LINE);
       const process = lines.findLast((said) => PROCESS.test(said));
-      // Only once: a client that says ever more names would fill our memory.
+      // Only once: a client that sends more and more names would fill our memory.
       if (process !== undefined && this.#clients.get(client) === undefined) this.#isHere(client, process);
       const bell = lines.findLast(isBellName);
       if (bell === undefined) return;
       stop();
-      // One ring that it has not read yet is as good as many.
+      // If the client has not read the last ring yet, another one would tell it nothing new.
       stop = this.#events.hearFor(bell, () => {
         if (client.writable && client.writableLength === 0) client.write(RING);
       });
@@ -272,7 +275,7 @@ export class Duty {
     this.#present.add(process);
   }
 
-  /** `leftBehind`: the socket in the place of ours; nobody listens on it, or nobody who goes on rounds. */
+  /** `leftBehind`: the socket now at our path. Nobody listens on it, or only a process that makes no rounds. */
   #serve(leftBehind: string | undefined): void {
     if (this.#isOver || this.#server !== undefined) return;
     const server = createServer((client) => this.#welcome(client));
@@ -288,7 +291,7 @@ export class Duty {
     }
   }
 
-  /** `isOthers`: another process was faster. Otherwise it cannot be done here. */
+  /** `isOthers`: another process was faster. Otherwise, no socket can be made here. */
   #giveUp(server: Server, isOthers: boolean): void {
     if (this.#server !== server) return;
     server.close();
@@ -299,9 +302,9 @@ export class Duty {
   }
 
   /**
-   * The socket is made under a name of its own, because closing it removes the name that it was made under, and in its
-   * place there may be another process's by then. It is made with the mode of the other files: set afterwards, by its name,
-   * it could be that of another file.
+   * Makes the socket under a name of its own: closing a socket removes the name that it was made under, and by then
+   * another process's socket may have that name. The umask gives it the mode of the other files: a `chmod` afterwards,
+   * by name, could hit another file.
    */
   #listen(server: Server, leftBehind: string | undefined): string | undefined {
     const { share, heir } = this.#access;
@@ -316,11 +319,11 @@ export class Duty {
     }
     if (heir !== undefined) lchownSync(made, heir.uid, heir.gid);
     const file = identityOf(made);
-    // Hundreds may try at once, and those that were slower must leave the first one's in its place.
+    // Hundreds of processes may try at once; the slower ones must leave the socket of the first in its place.
     if (leftBehind !== undefined && leftBehind === identityOf(this.#path())) renameSync(made, this.#path());
     else linkSync(made, this.#path());
     removeQuietly(made);
-    // Where the system does not tell when a file was made, the time is that of its last change, which was just now.
+    // Where the system does not tell when a file was made, it gives the time of the last change, which was just now.
     const placed = identityOf(this.#path());
     return placed?.split(' ')[0] === file?.split(' ')[0] ? placed : file;
   }
@@ -336,7 +339,7 @@ export class Duty {
     this.#present.clear();
   }
 
-  /** `isOfFew`: only the deputies have noticed, and seek. */
+  /** `isOfFew`: only the deputies have noticed, and only they seek. */
   #seekMs(isOfFew: boolean): number {
     if (isOfFew) return SEEK_MS;
     return Math.min(Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS), LATEST_SEEK_MS);
@@ -355,7 +358,7 @@ export class Duty {
       this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
       return `/proc/self/fd/${this.#folder}/${name}`;
     } catch {
-      // The directory is gone, or may not be read for now; there will be another time.
+      // The directory is gone, or may not be read for now; the next attempt may work.
       return path;
     }
   }
@@ -365,7 +368,10 @@ function nameOf({ pid, start }: ProcessIdentity): string {
   return `${pid} ${start}`;
 }
 
-/** Which file is there. The number of an inode alone is used again as soon as it is free. */
+/**
+ * Identifies the file at this path. The system reuses an inode number as soon as it is free, so the number alone is not
+ * enough.
+ */
 function identityOf(path: string): string | undefined {
   try {
     const { ino, birthtimeNs } = statSync(path, { bigint: true });
@@ -375,7 +381,7 @@ function identityOf(path: string): string | undefined {
   }
 }
 
-/** What cannot be removed is left behind, like that of a process that was killed. */
+/** Leaves behind what cannot be removed, as a killed process would. */
 function removeQuietly(path: string): void {
   try {
     rmSync(path, { force: true });

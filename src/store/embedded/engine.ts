@@ -1,7 +1,7 @@
 /**
  * One process's view of the file: every change is one SQLite transaction, which first ends the leases whose time is
- * over. What was changed is announced after it is committed. Looking changes nothing: what hangs on such a lease is not
- * shown, and stays until the next write.
+ * over. Changes are announced after they are committed. Looking changes nothing: keys of such a lease are not shown,
+ * but stay in the file until the next write.
  *
  *     write   begin immediate → end what is over → do it → counters, history → commit → announce
  *     look    begin → read → commit; if a lease is over: begin immediate → end what is over → read → roll back
@@ -26,17 +26,17 @@ export interface State extends Dues {
   readonly historyBytes: number;
 }
 
-/** What every look for news needs of the state, without what is asked about leases. */
+/** The part of the state that every look for news needs; the rest, about leases, costs queries of its own. */
 export type Counters = Pick<State, 'revision' | 'forgotten' | 'listeners'>;
 
-/** Where a watch is: what was changed in its range after `since` is news to it. */
+/** Where a watch is: changes in its range after `since` are news to it. */
 export interface Cursor {
   readonly since: Revision;
   readonly range: KeyRange;
 }
 
 export interface News {
-  /** If this is all: everything up to this revision has been looked through. */
+  /** If `isAll`: everything up to this revision has been looked through. */
   readonly asOf: Revision;
   readonly changes: readonly Changes[];
   /** False if there may be more, which is read next. */
@@ -57,11 +57,11 @@ export interface HistoryLimits {
 /** How many revisions of history are forgotten at a time: each time costs a search for them. */
 const FORGET_AT_ONCE = 256;
 
-/** Where there are too many bytes of history, this part of what is allowed goes. */
+/** When the history has too many bytes, this part of the allowed size is forgotten at once. */
 const FORGET_PART = 1 / 16;
-/** However large they are: so that a watch that is only a moment behind need not list again. */
+/** These newest revisions stay, however large: so that a watch that is only a moment behind need not list again. */
 const KEPT_REVISIONS = 16;
-/** From how many unused pages on they are given back, and how many at a time: some milliseconds. */
+/** Unused pages are given back from this many on, a part at a time, which takes some milliseconds. */
 const SPARE_PAGES = 512;
 const PAGES_AT_ONCE = 256;
 
@@ -98,7 +98,7 @@ export class Engine {
     });
   }
 
-  /** The same for a transaction that only reads: others may write meanwhile. */
+  /** Runs a transaction that only reads: others may write meanwhile. */
   consult(transaction: Transaction): TransactionResult {
     return this.look(({ revision }) => {
       const { succeeded, results } = apply(this.keys, this.leases, transaction, revision);
@@ -129,7 +129,7 @@ export class Engine {
           `revision ${revision} is forgotten already, as is all history up to ${state.compacted}`,
         );
       }
-      // What is compacted stays until it is old: a watch in another process may still be on its way through it.
+      // Compacted history stays in the file until it is old: a watch in another process may still be reading it.
       this.connection.sql('UPDATE state SET compacted = ?').run(revision);
     });
   }
@@ -154,7 +154,7 @@ export class Engine {
     return this.connection.sql('SELECT revision, forgotten, listeners FROM state').get() as Counters;
   }
 
-  /** What is new to each of these watches, as of one moment; for one whose news is not there any more, `compacted`. */
+  /** What is new to each of these watches, as of one moment; `compacted` for a watch whose news has been forgotten. */
   news(cursorsAt: (counters: Counters) => readonly Cursor[]): (News | Failure)[] {
     return this.connection.read(() => {
       const counters = this.counters();
@@ -183,7 +183,7 @@ export class Engine {
     return true;
   }
 
-  /** `work` may put what it made into `made`. */
+  /** `work` adds the revisions that it makes to `made`. */
   write<T>(work: (state: State, made: Made[]) => T): T {
     const made: Made[] = [];
     let listeners = 0;
@@ -201,7 +201,7 @@ export class Engine {
     return result;
   }
 
-  /** All that is read is of one moment, and nothing of it hangs on a lease whose time is over. Nothing is changed. */
+  /** Everything that `read` sees is of one moment, without the keys of leases that are over. Changes nothing. */
   look<T>(read: (state: State) => T): T {
     this.keys.forget();
     const found = this.connection.read(() => {
@@ -216,7 +216,7 @@ export class Engine {
       const state = this.state();
       this.#end(this.leases.judge(state).over, state, []);
       this.keys.forget();
-      // As of the revision before: the next one is whatever is written next.
+      // The result has the revision before: the next revision belongs to the next write.
       const seen = read(state);
       this.keys.forget();
       return seen;
@@ -231,7 +231,7 @@ export class Engine {
     });
   }
 
-  /** The state after it. */
+  /** Returns the state after it. */
   #end(ids: readonly number[], before: State, made: Made[]): State {
     let state = before;
     for (const id of ids) {
@@ -241,7 +241,7 @@ export class Engine {
     return state;
   }
 
-  /** The state after it. */
+  /** Returns the state after it. */
   #changed(changes: readonly Change[], before: State, made: Made[], lease: number | null = null): State {
     if (changes.length === 0) return before;
     const revision = before.revision + 1;
@@ -252,7 +252,7 @@ export class Engine {
     return { ...before, revision, historyBytes: Math.max(0, bytes) };
   }
 
-  /** More than has to be, since each time costs a look for it. Answers how many bytes went. */
+  /** Forgets more than it has to, since each time costs a search. Returns how many bytes went. */
   #forgetBytes(bytes: number, revision: Revision): number {
     const upTo = this.#history.firstBytes(bytes - this.#limits.bytes * (1 - FORGET_PART));
     return this.#forget(Math.min(upTo, revision - KEPT_REVISIONS));

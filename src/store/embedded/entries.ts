@@ -1,4 +1,4 @@
-/** Makes and touches the files of a store, and nothing that a link leads to. */
+/** Makes and touches the files of a store, and never follows a link. */
 import {
   chmodSync,
   closeSync,
@@ -13,7 +13,7 @@ import {
 import { mkdirSync, openSync } from 'node:fs';
 import { type Access, MODES } from './share.ts';
 
-/** Makes an empty file, unless something of this name is there. */
+/** Makes an empty file, unless something with this name is there. */
 export function makeFile(path: string, access: Access): void {
   const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW = 0 } = constants;
   const mode = MODES[access.share].file;
@@ -21,7 +21,7 @@ export function makeFile(path: string, access: Access): void {
   try {
     made = openSync(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, mode);
   } catch {
-    // It is there, or cannot be made: who uses it will say.
+    // The file is there, or cannot be made: the code that uses it will report that.
     return;
   }
   try {
@@ -29,7 +29,7 @@ export function makeFile(path: string, access: Access): void {
     fchmodSync(made, mode);
     if (access.heir !== undefined) fchownSync(made, access.heir.uid, access.heir.gid);
   } catch {
-    // A file system that keeps no modes.
+    // This file system keeps no modes.
   } finally {
     closeSync(made);
   }
@@ -43,8 +43,8 @@ export function makeFolder(path: string, access: Access): void {
 }
 
 /**
- * Gives a directory that was just made its mode, whatever the umask took away or the directory above it added. By its
- * descriptor: others may be able to put a link in its place.
+ * Gives a directory that was just made its mode, whatever the umask took away or the directory above it added. Sets it
+ * by descriptor: others may be able to put a link in its place.
  */
 export function settleMade(path: string, { share, heir }: Access): void {
   const mode = MODES[share].directory;
@@ -62,7 +62,7 @@ export function settleMade(path: string, { share, heir }: Access): void {
     if (heir !== undefined) fchownSync(made, heir.uid, heir.gid);
     fchmodSync(made, mode);
   } catch {
-    // A file system that keeps no modes.
+    // This file system keeps no modes.
   } finally {
     closeSync(made);
   }
@@ -74,9 +74,9 @@ export function isFolder(path: string): boolean {
 }
 
 /**
- * Sets the times of an empty file of a store, and never those of what a link leads to. Which times a member of the group
- * gives to another one's file is not its choice: it becomes now, and that of the last access stays as it is. `accessed` is in
- * seconds.
+ * Sets the times of an empty file of a store, and never those of a link's target. Only the owner of a file may choose
+ * its times: for any other member of the group, the time of the last change becomes now and that of the last access
+ * stays. `accessed` is in seconds.
  */
 export function touch(path: string, atMs: number, accessed = atMs / 1000): void {
   try {
@@ -89,7 +89,7 @@ export function touch(path: string, atMs: number, accessed = atMs / 1000): void 
 
 function touchAsMember(path: string): void {
   const { O_WRONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-  // Without waiting: a pipe in its place would keep us for ever.
+  // Without waiting: opening a pipe in its place would block for ever.
   const opened = openSync(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const stat = fstatSync(opened);

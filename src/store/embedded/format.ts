@@ -1,10 +1,10 @@
 /**
- * What a file says that it is, read without SQLite: to open a database of another version with it may already change the
+ * Reads the format of a file without SQLite: merely opening a database of another version with SQLite may change the
  * file. The first page is in the file, or, if it was changed since, in the log next to it (`-wal`).
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
 
-/** As in SQLite's documentation of its file formats. */
+/** These values are those of SQLite's documentation of its file formats. */
 const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
 const FORMAT_AT = 60;
@@ -23,21 +23,21 @@ export interface FileFormat {
 }
 
 /**
- * Undefined for what is empty or no database: SQLite will say. Never to be called for a file that SQLite has open in this
- * process: closing it here would take SQLite's locks on it away. See `isOpenHere`.
+ * Undefined for a file that is empty or no database: SQLite reports that. Never call this for a file that SQLite has
+ * open in this process: closing it here would drop SQLite's locks on it. See `isOpenHere`.
  */
 export function formatOf(file: string): FileFormat | undefined {
   return formatIn(firstPageInLog(`${file}-wal`) ?? headOf(file));
 }
 
-/** Whether this process has it open, in any of its threads and by any copy of this module. Only Linux tells. */
+/** Whether this process has the file open, in any of its threads and through any copy of this module. Only Linux tells. */
 export function isOpenHere({ dev, ino }: Stats): boolean {
   return descriptors().some((descriptor) => {
     try {
       const open = statSync(`/proc/self/fd/${descriptor}`, { throwIfNoEntry: false });
       return open !== undefined && open.dev === dev && open.ino === ino;
     } catch {
-      // It was closed meanwhile, or leads to where this user may not look.
+      // The descriptor was closed meanwhile, or leads to where this user may not look.
       return false;
     }
   });
@@ -61,7 +61,7 @@ function headOf(file: string): Buffer | undefined {
   return reading(file, (fd) => bytesAt(fd, 0, HEADER_BYTES));
 }
 
-/** As the last transaction that was committed left it. Frames with other salts are of an earlier use of the log. */
+/** The first page as the last committed transaction left it. Frames with other salts are of an earlier use of the log. */
 function firstPageInLog(log: string): Buffer | undefined {
   return reading(log, (fd) => {
     const header = bytesAt(fd, 0, WAL_HEADER_BYTES);
@@ -86,7 +86,7 @@ function bytesAt(fd: number, position: number, length: number): Buffer {
   return buffer.subarray(0, readSync(fd, buffer, 0, length, position));
 }
 
-/** Undefined if it is not there or cannot be read: SQLite will say. */
+/** Undefined if the file is not there or cannot be read: SQLite reports that. */
 function reading<T>(file: string, read: (fd: number) => T): T | undefined {
   let fd: number;
   try {

@@ -17,7 +17,7 @@ interface HistoryRow {
 export interface Touched {
   readonly key: string;
   readonly wentWithLease: boolean;
-  /** The last that changed it. */
+  /** The last revision that changed it. */
   readonly revision: Revision;
 }
 
@@ -33,7 +33,7 @@ export class History {
     this.#connection = connection;
   }
 
-  /** `before`: how many bytes there were. `lease`: the one whose end deleted these keys. Answers how many bytes there are now. */
+  /** `before`: the size of the history in bytes. `lease`: the lease whose end deleted these keys. Returns the new size. */
   append(revision: Revision, changes: readonly Change[], before: number, lease: number | null): number {
     const insert = this.#connection.sql(
       'INSERT INTO history (revision, part, key, value, created, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -53,7 +53,7 @@ export class History {
     return bytes;
   }
 
-  /** What was changed in a range after `since`: the first revisions of it, each of them whole, and whether that is all. */
+  /** The changes in a range after `since`: the first revisions of them, each whole, and whether these are all. */
   after(since: Revision, range: KeyRange): { readonly changes: readonly Changes[]; readonly isAll: boolean } {
     const [where, bound] = rangeSql(range);
     const texts = `${this.#connection.text('key')}, ${this.#connection.text('value')}`;
@@ -74,7 +74,7 @@ export class History {
     return { changes: found, isAll: true };
   }
 
-  /** The keys that were changed after `since`, each once, and whether it went with its lease. */
+  /** The keys that were changed after `since`, each once, and whether the key went with its lease. */
   keysAfter(since: Revision): Touched[] {
     const rows = this.#connection
       .sql(

@@ -14,19 +14,19 @@ interface PairRow {
   readonly lease: number | null;
 }
 
-/** `WHERE` of a range, and what is to be bound to it. */
+/** The `WHERE` clause of a range, and the values to bind to it. */
 export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound: readonly string[]] {
   if (end === undefined) return ['key = ?', [key]];
   if (end === NO_END) return ['key >= ?', [key]];
   return ['key >= ? AND key < ?', [key, end]];
 }
 
-/** The fronts of queues, and single keys, are read with limits below this. */
+/** Reads of single keys and of the front of a queue have limits below this. */
 const SMALL_LIMIT = 256;
 
 /**
- * `LIMIT`, and what is to be bound to it. SQLite plans a statement anew at every run if its limit is bound, which takes as long
- * as the read. A small one is written out: there are only a few of these.
+ * The `LIMIT` clause, and the values to bind to it. SQLite plans a statement with a bound limit anew at every run,
+ * which takes as long as the read itself. So small limits are written into the text: there are only a few of them.
  */
 function limitSql(limit: number | undefined): readonly [limited: string, bound: readonly number[]] {
   if (limit === undefined) return ['', []];
@@ -40,18 +40,18 @@ export class Keyspace {
   readonly #connection: Connection;
   readonly #all: string;
   readonly #byKey: string;
-  /** What this transaction has found: a key is mostly compared first and then put. */
+  /** The rows that this transaction has read: most keys are first compared and then put. */
   readonly #found = new Map<string, KeyValue | undefined>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
     const texts = `${connection.text('key')}, ${connection.text('value')}`;
     this.#all = `SELECT ${texts}, created, modified, version, lease FROM pair`;
-    // Texts that are put together anew each time would have to be hashed each time to find their statement.
+    // Made once: a text that is put together anew would have to be hashed each time to find its statement.
     this.#byKey = `${this.#all} WHERE key = ?`;
   }
 
-  /** A new transaction begins: others may have written. */
+  /** To be called when a new transaction begins: others may have written. */
   forget(): void {
     this.#found.clear();
   }
@@ -67,7 +67,7 @@ export class Keyspace {
   holds(compare: Compare): boolean {
     if (compare.end === undefined) return holds(compare, this.get(compare.key));
     const [where, bound] = rangeSql(compare);
-    // "Nobody waits" is asked in every acquire and release.
+    // Every acquire and release asks whether anybody waits.
     if (this.#sql(compare.end === NO_END ? ANY_FROM : ANY_BETWEEN).get(...bound) === undefined) {
       return holds(compare, undefined);
     }
@@ -82,7 +82,7 @@ export class Keyspace {
     if (countOnly) return { do: 'read', pairs: [], more: false, count: this.#count(where, bound) };
     if (end === undefined) return this.#readOne(key);
     const by = order === 'create' ? 'created, pair.key' : 'pair.key';
-    // One more than asked for tells whether there are more: to count them all would cost each page a walk over the range.
+    // Reading one more than asked for tells whether there are more: counting them would make each page walk the whole range.
     const [limited, most] = limitSql(limit === undefined ? undefined : limit + 1);
     const rows = this.#sql(`${this.#all} WHERE ${where} ORDER BY ${by}${limited}`).all(...bound, ...most) as PairRow[];
     const more = limit !== undefined && rows.length > limit;
@@ -90,7 +90,7 @@ export class Keyspace {
     return { do: 'read', pairs: rows.map(pairOf), more, count: rows.length };
   }
 
-  /** Mostly a key that was compared a moment ago. */
+  /** Reads one key, which most often was compared a moment ago. */
   #readOne(key: string): ReadResult {
     const pair = this.get(key);
     return { do: 'read', pairs: pair === undefined ? [] : [pair], more: false, count: pair === undefined ? 0 : 1 };
@@ -124,7 +124,7 @@ export class Keyspace {
     return this.#delete(where, bound, revision);
   }
 
-  /** What hangs on a lease, by key. */
+  /** Deletes the keys attached to a lease, in key order. */
   deleteAttached(lease: number, revision: Revision): Change[] {
     return this.#delete('lease = ?', [lease], revision);
   }

@@ -1,7 +1,7 @@
 /**
- * Leases as rows. A deadline counts on the clock of the process that wrote it, which mostly is everyone's. Where it is
- * not, or where that is unknown (`shared-clock`), an observer notes when it first saw the lease, and the lease is over when
- * its full time has passed on the observer's own clock without a renewal.
+ * Leases as rows. A deadline is a reading of the clock of the process that wrote it, and most often all processes share
+ * that clock. Where they do not, or where that is unknown (`shared-clock`), an observer notes when it first saw the
+ * lease; the lease is over when its full time has passed on the observer's own clock without a renewal.
  */
 import type { Clock } from '../../clock.ts';
 import { identityFrom, type ProcessIdentity, Vigil } from '../../host/index.ts';
@@ -19,11 +19,11 @@ export interface LeaseRow {
   readonly clock: number;
 }
 
-/** What the state of the store says of leases. */
+/** The part of the store's state that concerns leases. */
 export interface Dues {
   /** When the next lease ends that counts on this process's clock. */
   readonly due: number | null;
-  /** There are leases that count on other clocks. */
+  /** Whether there are leases that count on other clocks. */
   readonly strangers: number;
 }
 
@@ -34,9 +34,9 @@ export interface Judged {
   readonly noticed: readonly LeaseRow[];
 }
 
-/** Processes, and the leases that end as soon as none of them is left. */
+/** Processes, and the leases that end once all of them have ended. */
 export interface Suspect {
-  /** The processes, as the store has them. */
+  /** The processes, as the text in the store. */
   readonly told: string;
   readonly ids: number[];
   readonly processes: readonly ProcessIdentity[];
@@ -52,7 +52,7 @@ export class Leases {
   #named: { readonly text: string; readonly all: readonly Suspect[] } = { text: '', all: [] };
   readonly own: OwnClock;
   #lookAtStrangers = Number.NEGATIVE_INFINITY;
-  /** Whether the last judgement was of strangers too. */
+  /** Whether the last judgement included leases on other clocks. */
   #hasLooked = false;
 
   constructor(connection: Connection, clock: Clock, isGone?: (process: ProcessIdentity) => boolean) {
@@ -79,13 +79,13 @@ export class Leases {
   }
 
   /**
-   * The same in a transaction of its own, which does nothing else but `along`: it ends no other lease, as it changes no key.
-   * Most of what waiting costs is renewals, and this one costs a third. False where there is more to do: the lease is over,
-   * is gone, or is counted on more than one clock.
+   * Renews the lease in a transaction of its own, which besides does only `along`: it ends no other lease, as it
+   * changes no key. Most of the cost of waiting is renewals, and this one costs a third. Returns false where there is
+   * more to do: the lease is over, is gone, or is counted on more than one clock.
    */
   renewAlone({ id, ttl_ms }: LeaseRow, along: () => void): boolean {
     return this.#connection.write(() => {
-      // Read while no other process can write: what is over by now may have been seen as gone.
+      // Reads the clock while no other process can write: another process may already have seen as gone what is over by now.
       const { monotonicMs } = this.own.check();
       const renewed = this.#sql(
         `UPDATE lease SET deadline = ? WHERE id = ? AND clock = ? AND deadline > ?
@@ -112,7 +112,7 @@ export class Leases {
     return noticed === undefined ? ttl_ms : noticed - this.#clock.monotonic();
   }
 
-  /** Within a write it may be acted on; until then it may change. */
+  /** Only within a write may the caller act on the answer; until then it may change. */
   judge({ due, strangers }: Dues): Judged {
     this.#hasLooked = false;
     const now = this.#clock.monotonic();
@@ -122,7 +122,7 @@ export class Leases {
     if (!isDue && !mustLook) return NONE;
     const before = this.own.id;
     const reading = this.own.check();
-    // It was not the clock that they count on: nothing is due.
+    // The clock was not the one that these leases count on, so nothing is due.
     if (this.own.id !== before) this.#lookAtStrangers = Number.NEGATIVE_INFINITY;
     const over = this.own.id === before ? this.#due(reading.monotonicMs) : [];
     if (!mustLook) return { over, noticed: [] };
@@ -131,7 +131,7 @@ export class Leases {
     return { over: [...over, ...judged.over], noticed: judged.noticed };
   }
 
-  /** Within a write. */
+  /** Must be called within a write. */
   notice(noticed: readonly LeaseRow[]): void {
     if (noticed.length === 0) return;
     const clock = this.own.enter();
@@ -139,7 +139,7 @@ export class Leases {
     for (const { id, ttl_ms } of noticed) insert.run(id, clock, this.#clock.monotonic() + ttl_ms);
   }
 
-  /** If every stranger was judged, and the result is written, the next look at them is due in a while. */
+  /** Puts off the next look at leases on other clocks, if all of them were judged and the result is written. */
   judged(): void {
     if (!this.#hasLooked) return;
     this.#hasLooked = false;
@@ -157,14 +157,14 @@ export class Leases {
   #judgeStrangers(reading: Reading): Judged {
     const clocks = this.own.all();
     const rows = this.#sql('SELECT id, ttl_ms, deadline, clock FROM lease ORDER BY deadline, id').all() as LeaseRow[];
-    // The latest that the store remembers of each clock: when a lease on it was last renewed.
+    // The latest reading that the store remembers of each clock: when a lease on it was last renewed.
     const latest = new Map<number, number>();
     for (const row of rows) latest.set(row.clock, Math.max(latest.get(row.clock) ?? -Infinity, renewedAt(row)));
     const over: number[] = [];
     const noticed: LeaseRow[] = [];
     for (const row of rows) {
       const theirs = clocks.get(row.clock);
-      // Of a clock that is shared, only those count that were written before now.
+      // A lease on our own clock counts only if it was renewed before now, so each of these is compared by itself.
       const monotonicMs = row.clock === this.own.id ? renewedAt(row) : (latest.get(row.clock) as number);
       switch (relationTo(reading, theirs, monotonicMs)) {
         case 'shared':
@@ -189,21 +189,21 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** The processes that leases end with, those of the eldest lease first. */
+  /** The processes whose end ends a lease, those of the eldest lease first. */
   suspects(): readonly Suspect[] {
     return this.#withProcesses();
   }
 
-  /** Whether all of them have ended, for certain: that stays so. */
+  /** Whether all of them have certainly ended, which stays true. */
   readonly areGone = ({ processes }: Suspect): boolean => processes.every(this.#isGone);
 
-  /** The leases that end with just these processes, by what the store says now. */
+  /** The leases that end with exactly these processes, as the store says now. */
   endingWith(gone: readonly Suspect[]): number[] {
     const names = new Set(gone.map(({ told }) => told));
     return this.#withProcesses().flatMap(({ told, ids }) => (names.has(told) ? ids : []));
   }
 
-  /** From time to time: forgets processes that no lease names any more. */
+  /** To be called from time to time: forgets processes that no lease names any more. */
   tidy(): void {
     this.#vigil.tidy();
   }
@@ -212,7 +212,10 @@ export class Leases {
     this.#vigil.end();
   }
 
-  /** Read as one text, which on most rounds is the one of the round before: hundreds of rows take longer to fetch. */
+  /**
+   * Reads all rows as one text, which on most rounds is the same as on the round before: fetching hundreds of rows
+   * takes longer.
+   */
   #withProcesses(): readonly Suspect[] {
     const { text } = this.#sql(
       `SELECT json_group_array(json_array(id, CAST(processes AS TEXT))) AS text
@@ -227,7 +230,7 @@ export class Leases {
   }
 }
 
-/** Leases of the same processes are put together. One with a process that makes no sense is ended by its time alone. */
+/** Groups the leases of the same processes. A lease whose processes cannot be read ends only when its time is over. */
 function namedIn(text: string): Suspect[] {
   const named = new Map<string, Suspect>();
   for (const [id, told] of JSON.parse(text) as [number, string][]) {
@@ -238,7 +241,7 @@ function namedIn(text: string): Suspect[] {
   return [...named.values()].filter(({ processes }) => processes.length > 0);
 }
 
-/** What the file says is only believed if all of it makes sense: a lease with no process left is a lease that ends. */
+/** Believes the file only if all of it makes sense: a lease whose processes were left out would end at once. */
 function identitiesIn(processes: string): readonly ProcessIdentity[] | null {
   try {
     const told: unknown = JSON.parse(processes);

@@ -1,6 +1,6 @@
 /**
- * The watches of one handle. They share one bell, which is entered in the file as long as there are any. Other processes
- * take a bell off the list after a long silence; a process that only slept enters its bell again.
+ * The watches of one handle. They share one bell, which is on the list in the file as long as there are watches. Other
+ * processes take a bell off the list after a long silence; a process that was only asleep enters its bell again.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,18 +15,21 @@ import { Relay } from './relay.ts';
 import type { Access } from './share.ts';
 import type { EmbeddedWatch } from './watches.ts';
 
-/** How often a process says that it still listens; */
+/** How often a process says that it still listens. */
 const WORD_MS = 20_000;
-/** and a little sooner, if it writes anyway. */
+/** It says so a little sooner if it writes anyway. */
 const EARLY_WORD_MS = 0.8 * WORD_MS;
-/** After this long a silence, a bell is taken off the list although its process may be alive. */
+/** After this long a silence, others take a bell off the list although its process may be alive. */
 const SILENT_MS = 60_000;
 
-/** Bells of dead processes stay listed for a while. The process on duty looks up at most this many to find the eldest living ones; */
+/**
+ * Bells of dead processes stay listed for a while. The process on duty looks up at most this many to find the eldest
+ * living ones.
+ */
 const MOST_LOOKED_UP = 256;
-/** a process that asks about itself reads the list only this far past them, and looks again after the dead are taken off it. */
+/** A process that asks about itself reads the list only this far past them, and asks again once the dead are off the list. */
 const MOST_DEAD = 32;
-/** The bells of our boot and pid namespace: the processes of others are on duty among themselves. */
+/** The bells of our boot and pid namespace: processes of another namespace choose a process on duty of their own. */
 const NEIGHBOURS = '(process IS NULL OR (instr(process, ?) > 0 AND instr(process, ?) > 0))';
 
 /** A watch in the table `listener`. */
@@ -51,7 +54,7 @@ export class Listening {
   readonly #onDeaf: () => void;
   readonly #listeners: Listeners;
   readonly #watches = new Map<EmbeddedWatch, Entry>();
-  /** What others last said, and since when on our own clock. */
+  /** The last word that was read from each bell, and since when we know it, on our own clock. */
   readonly #heard = new Map<string, { readonly clock: number; readonly heard: number; readonly since: number }>();
   #bell: Bell | undefined;
   #serial = 0;
@@ -62,7 +65,7 @@ export class Listening {
   /** What we do for others while we are on duty. */
   readonly relay: Relay;
 
-  /** `onRing` has to see to it that `look` is called. `onDeaf`: the bell cannot be heard here. */
+  /** `onRing` has to make sure that `look` is called. `onDeaf`: the bell cannot be heard here. */
   constructor(engine: Engine, clock: Clock, directory: string, access: Access, onRing: () => void, onDeaf: () => void) {
     this.#onRing = onRing;
     this.#onDeaf = onDeaf;
@@ -78,7 +81,7 @@ export class Listening {
     return this.#watches.size === 0;
   }
 
-  /** The file system does not report that the bell was rung: this process has to look. */
+  /** Whether the file system does not report that the bell was rung: then this process has to look. */
   get isDeaf(): boolean {
     return this.#isDeaf;
   }
@@ -92,7 +95,7 @@ export class Listening {
     return this.#version;
   }
 
-  /** From the revision that this answers on, whatever is written in this range, and urgent, rings our bell. */
+  /** Enters a watch. From the revision that this returns on, every urgent write in this range rings our bell. */
   enter(
     range: KeyRange,
     hint: WatchHint = {},
@@ -110,7 +113,7 @@ export class Listening {
     this.#watches.set(watch, entry);
   }
 
-  /** It is over; answers what is left to be done in the file. */
+  /** Removes a watch that has ended; returns what is left to be done in the file. */
   remove(watch: EmbeddedWatch): (() => void) | undefined {
     const entry = this.#watches.get(watch);
     if (entry === undefined) return undefined;
@@ -129,7 +132,7 @@ export class Listening {
     for (const watch of this.#watches.keys()) {
       for (const changes of made) {
         if (!watch.offer(changes)) continue;
-        // Others wrote in between: what they wrote comes first.
+        // Others wrote in between: the watch has to read their changes first.
         watch.lookFurther();
         break;
       }
@@ -137,24 +140,27 @@ export class Listening {
     if (this.#listeners.announce(made, version, this.#bell?.name)) this.relay.rangFor(made);
   }
 
-  /** Another process may have written. Reads for all watches at once: a transaction for each would take longer. */
+  /**
+   * To be called when another process may have written. Reads for all watches at once: a transaction for each would
+   * take longer.
+   */
   readonly look = (): void => {
     if (this.#watches.size === 0) return;
     let upTo = this.#lookedUpTo;
     let watches = [...this.#watches.keys()];
     const news = this.#newsAt(({ revision, listeners }) => {
       this.#version = listeners;
-      // Nothing is read for a watch whose reader is slow: it would be read again at every ring.
+      // Reads nothing for a watch whose reader is slow: the same would be read again at every ring.
       watches = revision === upTo ? [] : watches.filter((watch) => watch.takesMore());
       upTo = revision;
       return watches.map(({ cursor }) => cursor);
     });
-    // Only now: a watch that ends writes.
+    // Only after the reading: a watch that ends writes to the file.
     watches.forEach((watch, place) => watch.receive(news[place]));
     this.#lookedUpTo = upTo;
   };
 
-  /** Without an answer, each watch reads by itself, and ends with what is wrong. */
+  /** If reading fails, each watch reads by itself and ends with the error. */
   #newsAt(cursorsAt: (counters: Counters) => readonly Cursor[]): (News | Failure | undefined)[] {
     try {
       return this.#engine.news(cursorsAt);
@@ -176,16 +182,16 @@ export class Listening {
       this.#enterBell();
       for (const [watch, entry] of this.#watches) this.#enterListener(entry, watch.range);
     });
-    // A writer may have rung it after it was made and before we heard it, and nobody rings for that again.
+    // A writer may have rung the bell after it was made and before we heard it, and no process rings for that again.
     if (isGone) this.look();
   }
 
-  /** The same within a write that is made for another reason: a transaction of its own costs more. */
+  /** Does the same within a write that is made for another reason: a transaction of its own would cost more. */
   stayOnListAlong(): void {
     if (this.#bell !== undefined && this.#watches.size > 0 && this.#isWordDue(EARLY_WORD_MS)) this.#say(this.#bell);
   }
 
-  /** Tries once more to hear by itself: there may be file watches again. */
+  /** Tries once more to hear the bell: a file watch may have become free. */
   retryHearing(): void {
     if (this.#isDeaf && this.#bell !== undefined) this.#hang(this.#bell.name);
   }
@@ -194,7 +200,7 @@ export class Listening {
     return this.#clock.monotonic() - this.#said >= afterMs;
   }
 
-  /** False if we are not on the list any more. */
+  /** Returns false if we are not on the list any more. */
   #say({ name }: Bell): boolean {
     const { connection, leases } = this.#engine;
     const heard = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?');
@@ -211,7 +217,7 @@ export class Listening {
   }
 
   /**
-   * Whether only fewer than `most` living handles of our pid namespace have listened for longer. Hundreds of processes ask
+   * Whether fewer than `most` living handles of our pid namespace have listened for longer. Hundreds of processes ask
    * in the same moment, and most of them are far behind: those look up no process.
    */
   isAmongEldest(most: number): boolean {
@@ -222,7 +228,7 @@ export class Listening {
     return place >= 0 && living(rows.slice(0, place), most).length < most;
   }
 
-  /** Wakes the last `few` of the `most` that have listened longest: they may have moved up to be among these. */
+  /** Wakes the last `few` of the `most` that have listened longest: they may have just become deputies. */
   ringEldest(most: number, few: number): void {
     for (const name of living(this.#longest(MOST_LOOKED_UP), most).slice(-few)) {
       if (name !== this.#bell?.name) this.#listeners.ring(name);
@@ -236,7 +242,7 @@ export class Listening {
       .all(...ours()) as Pick<BellRow, 'name' | 'process'>[];
   }
 
-  /** Takes dead processes off the list, and names that are no bells: no path may be made of those. */
+  /** Takes dead processes off the list, and names that are no bells: no path may be made from such a name. */
   tidy(): void {
     const { connection } = this.#engine;
     const listed = connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[];
@@ -265,7 +271,7 @@ export class Listening {
     }
   }
 
-  /** Ends everything, in the file as well; throws if that is busy, and may be called again. */
+  /** Ends everything, in the file as well. Throws if the file is busy, and may then be called again. */
   close(): void {
     const bell = this.#bell;
     if (bell !== undefined) this.#engine.write(() => this.#strike(bell.name));
@@ -330,7 +336,7 @@ export class Listening {
     return owner !== undefined && isProvenGone(owner);
   }
 
-  /** If its owner counts on another clock: for how long this process has heard nothing new. */
+  /** How long the owner has been silent; if it counts on another clock, how long this process has heard nothing new. */
   #silentMs(name: string, clock: number, heard: number): number {
     const now = this.#clock.monotonic();
     if (clock === this.#engine.leases.own.id) return now - heard;
@@ -358,7 +364,7 @@ function living(rows: readonly Pick<BellRow, 'name' | 'process'>[], most: number
   return found;
 }
 
-/** Undefined if it is missing or makes no sense: then only silence ends it. */
+/** Undefined if the owner is missing or makes no sense: then only silence ends its entry. */
 function ownerIn(process: unknown): ProcessIdentity | undefined {
   try {
     return typeof process === 'string' ? identityFrom(JSON.parse(process)) : undefined;

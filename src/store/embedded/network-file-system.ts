@@ -1,10 +1,10 @@
 /**
- * SQLite's locks and the memory that its processes share need one kernel that sees all of them. On a file system that
- * several machines mount, each would see only its own.
+ * Finds out whether a file is on a network file system. SQLite's locks and shared memory need one kernel that sees them
+ * all; on a file system that several machines mount, each kernel would see only its own.
  */
 import { readFileSync, statfsSync } from 'node:fs';
 
-/** As the kernel numbers them. Disks that several machines share (gfs2, ocfs2) are among them. */
+/** File systems by the kernel's number, among them disks that several machines share (gfs2, ocfs2). */
 const NUMBERED: ReadonlyMap<number, string> = new Map([
   [0x6969, 'nfs'],
   [0x517b, 'smb'],
@@ -29,10 +29,10 @@ const NUMBERED: ReadonlyMap<number, string> = new Map([
   [0x013111a8, 'ibrix'],
 ]);
 const FUSE = 0x65735546;
-/** Of the file systems that live in a program, the local ones are few: disks, and layers over them. */
+/** The local ones among the file systems that run as a program (FUSE): a few disks, and layers over them. */
 const FUSE_LOCAL =
   /^(fuseblk|fuse\.(ntfs-3g|lowntfs-3g|exfat|fuse-exfat|ext[234]|fuse2fs|fuse-overlayfs|overlayfs|unionfs(-fuse)?|bindfs|encfs|gocryptfs|cryfs|securefs|lxcfs|zfs(-fuse)?|apfs|squashfuse|archivemount|fuse-zip|dwarfs))$/;
-/** Names under which others are mounted, where the kernel's number says nothing. */
+/** Names under which network file systems are mounted, where the kernel's number says nothing. */
 const NAMED =
   /^(virtiofs|nfs4?|cifs|smb3?|smbfs|ncpfs|9p|afs|coda|ceph|lustre|gpfs|gfs2?|ocfs2|beegfs|orangefs|pvfs2|vboxsf|vmhgfs|prl_fs|panfs|acfs|davfs|glusterfs|fhgfs|moosefs)$/;
 
@@ -44,14 +44,14 @@ export function networkFileSystem(
 ): string | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
-    // Some come with their sign bit set.
+    // Some numbers come with their sign bit set.
     const type = typeOf(directory) >>> 0;
     const numbered = NUMBERED.get(type);
     if (numbered !== undefined) return numbered;
     const kind = mountedAs(directory, mounts());
     if (kind === undefined) return undefined;
     if (NAMED.test(kind)) return kind;
-    // One that is not known may well be a network's (sshfs, s3fs, rclone …): each year brings new ones.
+    // An unknown one may well be a network file system (sshfs, s3fs, rclone …): each year brings new ones.
     return type === FUSE && !FUSE_LOCAL.test(kind) ? kind : undefined;
   } catch {
     return undefined;

@@ -1,5 +1,5 @@
 /**
- * From a directory to a store. A file that is not ours, is damaged, or was written by a later version is refused and
+ * Opens the store in a directory. A file that is not ours, is damaged, or was written by a later version is refused and
  * left as it is.
  */
 import { accessSync, constants, existsSync, lchownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
@@ -21,8 +21,8 @@ import { asFailure, busyTooLong } from './sqlite-failure.ts';
 import { EmbeddedStore } from './store.ts';
 
 /**
- * `normal`: consistent after any crash of processes or machine; the last instants before a power cut may be lost, when
- * every holder is gone anyway. `full`: every change is on the disk before it is answered.
+ * `normal`: consistent after any crash of processes or machine; a power cut may lose the last instants, but then every
+ * holder is gone anyway. `full`: every change is on the disk before it is answered.
  */
 export type Durability = 'normal' | 'full';
 
@@ -32,30 +32,36 @@ export interface EmbeddedOptions {
   readonly clock?: Clock | undefined;
   /** Whether a commit survives a crash of the machine, or only of the process. */
   readonly durability?: Durability | undefined;
-  /** Whether other users may use it too; as it was left, or for the owner alone, unless said. */
+  /**
+   * Whether other users may use the store too. If not given, it stays as it was left, and a new store is for its owner
+   * alone.
+   */
   readonly share?: Share | undefined;
-  /** Asked if need be: a user whose store root may use, because git trusts the repository that it is in (`safe.directory`). */
+  /**
+   * Names a user whose store root may use, because git trusts the repository that it is in (`safe.directory`). Called
+   * only if need be.
+   */
   readonly trustedOwner?: (() => number | undefined) | undefined;
-  /** For how many revisions watches may look back; 8,192 unless said otherwise. */
+  /** How many revisions watches may look back; 8,192 if not given. */
   readonly historyLimit?: number | undefined;
-  /** How many bytes of changes they may look back over, at most; 16 MiB unless said otherwise. */
+  /** How many bytes of changes watches may look back over; 16 MiB if not given. */
   readonly historyBytes?: number | undefined;
-  /** How long a busy file is tried again before it counts as unavailable. */
+  /** How long to retry on a busy file before it counts as unavailable. */
   readonly busyMs?: number | undefined;
-  /** Whether a process has certainly ended; tests may know better. */
+  /** Whether a process has certainly ended; replaced in tests. */
   readonly isGone?: ((process: ProcessIdentity) => boolean) | undefined;
 }
 
 const DEFAULT_HISTORY = 8192;
 const DEFAULT_HISTORY_BYTES = 16 * 2 ** 20;
 const DEFAULT_BUSY_MS = 4000;
-/** SQLite's log is cut back to this after a burst. */
+/** SQLite's log is cut back to this size after a burst. */
 const LOG_BYTES = 4 * 2 ** 20;
 const FIRST_FORMAT = 1;
-/** For directories above the store that are missing: others may pass, if the umask lets them. */
+/** For missing directories above the store: others may enter them, if the umask lets them. */
 const PARENT_MODE = 0o755;
 
-/** The one file in the directory that matters; the others can be made again. */
+/** The one file in the directory that matters; all others can be made again. */
 export function storeFile(directory: string): string {
   return join(directory, 'store.db');
 }
@@ -72,7 +78,7 @@ export async function openEmbedded(named: string, options: EmbeddedOptions = {})
   const access = lookedAt(directory, file, options);
   refuseUnwritable(directory, file);
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
-  // One for each pid namespace: a process cannot tell whether a process of another namespace has ended.
+  // One mark for each pid namespace: a process cannot tell whether a process of another namespace has ended.
   const mark = join(directory, `rounds-${/\d+/.exec(thisHost()?.space ?? '')?.[0] ?? 'unknown'}`);
   return new EmbeddedStore(connection, {
     directory,
@@ -87,7 +93,7 @@ export async function openEmbedded(named: string, options: EmbeddedOptions = {})
   });
 }
 
-/** Answers where it really is: a link that the user named is followed once, and never again. */
+/** Returns the real path of the directory: a link that the user named is followed once, and never again. */
 function makeDirectory(directory: string): string {
   try {
     makeWithParents(directory, true);
@@ -106,8 +112,9 @@ function whyNotMade(directory: string, { code, path = directory, message }: Node
 }
 
 /**
- * Not by `recursive`: where nothing can be made although nothing is missing (`/proc`), Node goes round for ever. Answers who
- * gets what is made in it: as the nearest directory that was there says, for all that are made below it.
+ * Makes the missing directories one by one, not with `recursive`: where nothing can be made although nothing is missing
+ * (`/proc`), Node would loop for ever. Returns who will own what is made in the directory: the nearest existing
+ * directory above decides for all that are made below it.
  */
 function makeWithParents(directory: string, isStore: boolean): Access['heir'] {
   const found = statSync(directory, { throwIfNoEntry: false });
@@ -132,7 +139,7 @@ function bequeath(directory: string, { uid, gid }: NonNullable<Access['heir']>):
   try {
     lchownSync(directory, uid, gid);
   } catch {
-    // A file system that keeps no owners.
+    // This file system keeps no owners.
   }
 }
 
@@ -161,8 +168,8 @@ function refuseNetworkFileSystem(directory: string): void {
 }
 
 /**
- * By asking, and not by opening them: closing a file that SQLite has open in the same process takes SQLite's locks on it
- * away.
+ * Asks the system instead of opening the files: closing a file that SQLite has open in the same process drops SQLite's
+ * locks on it.
  */
 function refuseUnwritable(directory: string, file: string): void {
   try {
@@ -182,7 +189,7 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
         prepare(connection, file, durability);
         return connection;
       } catch (error) {
-        // Many may open a new file at the same time; all but one of them have to ask again.
+        // Many processes may open a new file at the same time; all but one of them have to try again.
         if (!isBusy(error)) throw error;
         if (clock.monotonic() - since > busyMs) throw busyTooLong(file, clock.monotonic() - since);
         await pause(clock, Math.min(2 ** attempt, 20) * (0.5 + Math.random()));
@@ -212,8 +219,8 @@ function openDatabase(file: string): Connection {
 const inUse = new Map<string, number>();
 
 /**
- * Looks at the format before SQLite touches the file, but only while nothing in this process has it open: see `formatOf`.
- * Otherwise SQLite is asked, in `prepare`. Answers what is to be called when SQLite has let go of the file.
+ * Reads the format before SQLite touches the file, but only while nothing in this process has it open: see `formatOf`.
+ * Otherwise `prepare` asks SQLite. Returns what to call when SQLite has let go of the file.
  */
 function enter(file: string): () => void {
   const stat = statSync(file, { throwIfNoEntry: false });
@@ -248,7 +255,7 @@ function refuseOtherFormats(file: string, found: FileFormat | undefined): void {
 }
 
 function prepare(connection: Connection, file: string, durability: Durability): void {
-  // Of one moment: another process may just be making it.
+  // All of one moment: another process may just be making the tables.
   const { isUsed, ...found } = connection.read(() => ({
     applicationId: Number(connection.pragma('application_id')),
     format: Number(connection.pragma('user_version')),
@@ -259,7 +266,7 @@ function prepare(connection: Connection, file: string, durability: Durability): 
   if (!isOurs && isUsed) {
     throw new Failure('corrupt', `${file} is a database of another program; it was not touched`);
   }
-  // Before anything is in it: later it takes a `VACUUM` to set it.
+  // Set while the file is empty: later it takes a `VACUUM`.
   if (!isOurs) connection.pragma('auto_vacuum = INCREMENTAL');
   if (connection.pragma('journal_mode = WAL') !== 'wal') {
     throw new Failure('forbidden', `${file} is on a file system that cannot share memory between processes`);
@@ -267,7 +274,7 @@ function prepare(connection: Connection, file: string, durability: Durability): 
   connection.pragma(`synchronous = ${durability}`);
   connection.pragma(`journal_size_limit = ${LOG_BYTES}`);
   if (!isOurs) {
-    // Another process may have just made it.
+    // Another process may have just made the tables.
     connection.write(() => {
       if (!hasTables(connection)) connection.execute(SCHEMA);
     });
@@ -277,8 +284,9 @@ function prepare(connection: Connection, file: string, durability: Durability): 
 }
 
 /**
- * Files of format 1 were made without it, and it takes a `VACUUM` to set, which needs room for a copy of the file. Whatever
- * goes wrong with that (the file is busy, the disk is full), the file is as good as before, and the next opening tries again.
+ * Lets a file of format 1 shrink: it was made without that setting, and setting it takes a `VACUUM`, which needs room
+ * for a copy of the file. Whatever goes wrong (the file is busy, the disk is full), the file is as good as before, and
+ * the next opening tries again.
  */
 function letShrink(connection: Connection): void {
   if (Number(connection.pragma('auto_vacuum')) !== 0) return;

@@ -1,4 +1,4 @@
-/** The clock that this process counts on, as the store knows it: found among those that are there, or entered. */
+/** The clock that this process counts on, as the store knows it: found among the clocks that are listed, or entered there. */
 import type { Clock } from '../../clock.ts';
 import { randomHex, thisHost } from '../../host/index.ts';
 import type { Connection } from './connection.ts';
@@ -16,9 +16,9 @@ interface Known {
   readonly identity: ClockIdentity;
 }
 
-/** The id of no row: as long as this process's clock is not entered, all others are strangers to it. */
+/** The id of no row: until this process's clock is entered, all leases count on other clocks than its own. */
 const NOT_ENTERED = 0;
-/** A process may be held up between its two readings; one of some attempts goes through. */
+/** A process may be held up between its two readings; one of these attempts goes through. */
 const MOST_ATTEMPTS = 5;
 
 export class OwnClock {
@@ -32,7 +32,7 @@ export class OwnClock {
     this.#clock = clock;
   }
 
-  /** As of the last reading: what is about to end a lease reads again. */
+  /** As of the last reading: code that is about to end a lease reads the clock again. */
   get id(): number {
     return (this.#known ?? this.#find(this.read()))?.id ?? NOT_ENTERED;
   }
@@ -42,7 +42,7 @@ export class OwnClock {
     return { ...this.#host, monotonicMs, suspendedMs };
   }
 
-  /** Looks whether it is still the clock that it was: a suspended machine goes on with another one. */
+  /** Checks whether this is still the same clock: after a suspend, a machine goes on with another one. */
   check(): Reading {
     const reading = this.read();
     if (this.#known !== undefined && !isSameClock(reading, this.#known.identity)) this.#known = undefined;
@@ -50,13 +50,13 @@ export class OwnClock {
     return reading;
   }
 
-  /** Within a write: the id of its row, which is made if it is missing. */
+  /** Within a write: returns the id of the clock's row, and makes the row if it is missing. */
   enter(): number {
     const { boot, timeSpace, suspendedMs } = this.check();
     const { id } = this;
     if (id !== NOT_ENTERED && this.#isThere(id)) return id;
     this.#dropUnused();
-    // By chance, and not the next one: an id that was ever seen must not come to stand for another clock.
+    // A random id instead of the next one: an id that was ever seen must not come to stand for another clock.
     const entered = Number.parseInt(randomHex(6), 16);
     this.#connection
       .sql('INSERT INTO clock (id, boot, time_space, suspended_ms) VALUES (?, ?, ?, ?)')
@@ -86,7 +86,7 @@ export class OwnClock {
     return this.#connection.sql('SELECT 1 FROM clock WHERE id = ?').get(id) !== undefined;
   }
 
-  /** Nothing counts on them any more. */
+  /** Drops the clocks that nothing counts on any more. */
   #dropUnused(): void {
     this.#connection.sql('DELETE FROM notice WHERE lease NOT IN (SELECT id FROM lease)').run();
     this.#connection
@@ -98,16 +98,16 @@ export class OwnClock {
   }
 }
 
-/** What sets a clock apart from those of other processes, however it is read. */
+/** The part of a clock's identity that tells it apart from those of other processes, however the clock is read. */
 function hostClock(): Pick<ClockIdentity, 'boot' | 'timeSpace'> {
   const host = thisHost();
   if (host !== undefined) return { boot: host.boot, timeSpace: host.timeSpace };
-  // Only Linux has time namespaces and containers with a boot id of their own; only there may it be known and hidden.
+  // Only Linux has time namespaces, and containers with a boot id of their own; elsewhere, all processes share one clock.
   if (process.platform !== 'linux') return { boot: process.platform, timeSpace: 'none' };
   return { boot: `unknown:${randomHex(8)}`, timeSpace: 'unknown' };
 }
 
-/** Of one moment, or nearly. */
+/** Reads both clocks at one moment, or nearly. */
 function readClocks(clock: Clock): { readonly monotonicMs: number; readonly suspendedMs: number | null } {
   let best = { monotonicMs: 0, suspendedMs: 0, tookMs: Number.POSITIVE_INFINITY };
   for (let attempt = 0; attempt < MOST_ATTEMPTS && best.tookMs > SUSPENDED_TOLERANCE_MS / 5; attempt++) {

@@ -1,4 +1,4 @@
-/** A transaction on rows, and the changes it made. */
+/** Applies a transaction to the rows, and returns the changes it made. */
 import { checkWellFormed } from '../check.ts';
 import type { Change, Transaction, Revision } from '../contract.ts';
 import { type Applied, applyTransaction } from '../plan.ts';

@@ -5,7 +5,7 @@ import { groupShown, userShown } from '../../host/index.ts';
 import { isTrustedOwner } from '../../host/index.ts';
 import { BY_EVERYBODY_WRITABLE, octal } from './share.ts';
 
-/** Only who owns a file in such a directory may move or remove it. */
+/** In such a directory, only the owner of a file may move or remove it. */
 const STICKY = 0o1000;
 const BY_GROUP_WRITABLE = 0o020;
 
@@ -13,11 +13,11 @@ const BY_GROUP_WRITABLE = 0o020;
 export interface Reach {
   readonly who: 'owner' | 'group' | 'everybody';
   readonly owner: string;
-  /** This user may use it as its owner. */
+  /** Whether this user may use the store as its owner. */
   readonly isOurs: boolean;
   readonly group: string;
   readonly mode: string;
-  /** A directory above it in which others could put another one in its place, and what is wrong with it. */
+  /** A directory above the store in which others could replace it, and what is wrong with that directory. */
   readonly weakAbove: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export function reachOf(directory: string, file: string): Reach | undefined {
   if (process.geteuid === undefined) return undefined;
   const stat = lstatSync(directory, { throwIfNoEntry: false });
   if (stat === undefined) return undefined;
-  // Of a file that cannot be seen at least the directory keeps others out, and of none yet nothing is to be had.
+  // If the file cannot be seen, at least the directory keeps others out; if there is no file yet, nobody can open it.
   const mode = modeOf(file) ?? 0;
   const isFor = (search: number, read: number, write: number): boolean =>
     (stat.mode & search) !== 0 && ((mode & read) !== 0 || (stat.mode & write) !== 0);

@@ -1,12 +1,12 @@
 /**
- * A store that this process may read and not write: on a read-only file system, or in a sandbox. It works on a private copy of
- * one moment, because even reading a live file takes writes (locks, and the ends of leases that are over): so the engine is the
- * same as everywhere, and nothing is left beside the original.
+ * A store that this process may read and not write: on a read-only file system, or in a sandbox. It works on a private
+ * copy of one moment, because even reading a live file takes writes (locks, and the ends of leases that are over). So
+ * the engine is the same as everywhere, and nothing is left beside the original.
  *
  *     store.db ── a read transaction, copied by SQLite ──▶ DIRECTORY OF ITS OWN/store.db ── opened as usual, and removed
  *
- * Without `-wal` and `-shm` nobody has the store open, and SQLite would have to make them to read it. Then the file alone is
- * whole, and it is copied as it is.
+ * If there is no `-wal` and no `-shm`, nobody has the store open, and SQLite would have to make them to read it. Then
+ * the file alone is complete, and it is copied as it is.
  */
 import {
   accessSync,
@@ -75,7 +75,7 @@ function copyTo(file: string, to: string): void {
       if (copyClosed(file, to)) return;
     } catch (error) {
       rmSync(to, { force: true });
-      // Its last user may close it, or another one open it, at any time.
+      // The last process that has it open may close it, or another may open it, at any time.
       if (attempt === MOST_ATTEMPTS) throw asFailure(error, file);
     }
     if (attempt === MOST_ATTEMPTS) throw new Failure('unavailable', `${file} changes all the time; try again`);
@@ -91,7 +91,7 @@ function copyLive(file: string, to: string): void {
   }
 }
 
-/** False if it was opened meanwhile: then the copy may be torn. */
+/** Returns false if some process opened the store meanwhile: then the copy may be torn. */
 function copyClosed(file: string, to: string): boolean {
   const before = statSync(file, { bigint: true });
   copyFileSync(file, to);

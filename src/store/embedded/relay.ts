@@ -12,7 +12,7 @@ import type { Revision } from '../contract.ts';
 import type { Listeners, Rings } from './bells.ts';
 import type { Engine, Made, State } from './engine.ts';
 
-/** History that is shorter than this is read in no time, however old it is. */
+/** Fewer revisions than this are read in no time, so nobody is woken to read on. */
 const FEW_REVISIONS = 256;
 
 interface Deaf {
@@ -26,13 +26,13 @@ export class Relay {
   readonly #listeners: Listeners;
   readonly #directory: string;
   readonly #deaf = new Map<string, Deaf>();
-  /** Whatever was changed up to here has been rung for again. */
+  /** All changes up to this revision have been rung for again. */
   #rungUpTo: Revision = 0;
-  /** Those that relied on another process so far know by now that it is gone. */
+  /** Whether the processes that relied on another process so far have been told that it is gone. */
   #hasCalled = false;
-  /** The same for processes whose bells cannot be heard here either. */
+  /** Up to where processes were told whose bells cannot be heard here either. */
   #toldUpTo: Revision = 0;
-  /** When everyone was last woken. */
+  /** The revision at which all processes were last woken. */
   #allRungAt: Revision = 0;
 
   constructor(engine: Engine, listeners: Listeners, directory: string) {
@@ -42,8 +42,8 @@ export class Relay {
   }
 
   /**
-   * Called before any process relies on it; each then looks once by itself. The others still rely on the process before it,
-   * and are called, in no hurry.
+   * To be called before any process relies on this one; each that does then looks once by itself. The others still rely
+   * on the process before, and are called without hurry.
    */
   begin(): void {
     const { revision } = this.#engine.state();
@@ -51,7 +51,7 @@ export class Relay {
     this.#rungUpTo = this.#toldUpTo = this.#allRungAt = revision;
   }
 
-  /** Rings for what was changed since the last time, and may not have been rung for. `own` needs no bell. */
+  /** Rings again for changes since the last time that may not have been rung for. `own` needs no bell. */
   ringAgain(own: string | undefined): void {
     const state = this.#engine.state();
     if (this.#hasCalled && this.#rungUpTo === state.revision) return;
@@ -70,18 +70,21 @@ export class Relay {
     this.#listeners.call(others);
   }
 
-  /** The process on duty has rung for its own changes, as when it ends leases: hundreds of processes need no second ring. */
+  /**
+   * The process on duty has rung for its own changes, for example when it ends leases: hundreds of processes need no
+   * second ring.
+   */
   rangFor(made: readonly Made[]): void {
     for (const { revision } of made) if (revision - 1 === this.#rungUpTo) this.#rungUpTo = revision;
   }
 
-  /** Some processes have bells without a file watch here, so this process has to look. */
+  /** Whether some bells have no file watch here either, so that this process has to look. */
   get mustLook(): boolean {
     for (const { watcher } of this.#deaf.values()) if (watcher === undefined) return true;
     return false;
   }
 
-  /** Looks on their behalf. */
+  /** Looks on behalf of those processes. */
   look(): void {
     if (!this.mustLook) return;
     const state = this.#engine.state();
@@ -94,12 +97,12 @@ export class Relay {
     }
   }
 
-  /** Listens for the bell of a process that cannot, and tells it whenever it is rung. Answers how to stop that. */
+  /** Listens for the bell of a process that cannot, and tells that process whenever the bell is rung. Returns how to stop. */
   hearFor(bell: string, tell: () => void): () => void {
     this.#deaf.get(bell)?.watcher?.close();
     const deaf = { watcher: this.#watch(bell, tell), tell };
     this.#deaf.set(bell, deaf);
-    // What was rung until now was heard by nobody.
+    // Nobody heard the rings before this moment.
     tell();
     return () => {
       deaf.watcher?.close();
@@ -114,14 +117,14 @@ export class Relay {
 
   #watch(bell: string, tell: () => void): Deaf['watcher'] {
     try {
-      // A process whose watch fails later notices at its next look of its own.
+      // If this watch fails later, the process notices at its next look of its own.
       return watch(join(this.#directory, bell), { persistent: false }, tell).on('error', () => undefined);
     } catch {
       return undefined;
     }
   }
 
-  /** Their writers got to ring them, so they are not woken a second time. A revision that is yet to come is some other time. */
+  /** Leaves out the bells that their writers did ring. A revision that is yet to come means that some program set the time. */
   #leaveOutRung(bells: Rings, { revision: newest }: State): void {
     for (const [bell, revision] of bells) {
       const rungFor = this.#listeners.rungFor(bell);
@@ -137,7 +140,7 @@ export class Relay {
     return this.#listeners.concernedBy(this.#engine.keysAfter(since), listeners);
   }
 
-  /** A watch that is behind by all of the history would have to list everything again. */
+  /** Whether half of the history is unread: a watch that falls behind by all of it would have to list everything again. */
   #isHalfGone({ revision, forgotten }: State): boolean {
     const unread = revision - this.#allRungAt;
     return unread >= FEW_REVISIONS && unread > (revision - forgotten) / 2;

@@ -1,6 +1,6 @@
 /**
- * The tables. Everything that processes must agree on is in the file; what each of them remembers besides is only to
- * be faster.
+ * The tables. Everything that processes must agree on is in the file; what a process remembers besides only makes it
+ * faster.
  *
  *     state      one row: the counters
  *     pair       the keys as they are now
@@ -11,16 +11,16 @@
  *     bell       which processes to wake, and
  *     listener   for which keys
  *
- * Format 2 added `clock` and `notice`, counts the bytes of the history, and gives unused pages back. Format 3 says for each
- * listener what is urgent to it, and for each key in the history whether it went with its lease.
+ * Format 2 added `clock` and `notice`, counts the bytes of the history, and gives unused pages back. Format 3 says for
+ * each listener what is urgent to it, and for each key in the history whether it went with its lease.
  */
 
-/** Written into the file's header, so that a file of another program is known before it is touched. */
+/** Written into the file's header, so that the file of another program is recognized before it is touched. */
 export const APPLICATION_ID = 0x51674278;
-/** Raised when older versions could not use the file. Older files are brought up to it by `MIGRATIONS`. */
+/** Raised by a change after which older versions cannot use the file. `MIGRATIONS` brings older files up to it. */
 export const FORMAT = 3;
 
-/** As an empty etcd has it. */
+/** The revision of an empty etcd. */
 const FIRST_REVISION = 1;
 
 const CLOCKS = `
@@ -117,8 +117,9 @@ export const SCHEMA = `
 `;
 
 /**
- * What brings a file of the format before to the one named. Leases of format 1 say too little of their clock to be
- * compared with any other: their full time counts once more. Its history had no limit in bytes: it begins anew.
+ * The statements that bring a file to the format named, from the one before. Leases of format 1 say too little about
+ * their clock to be compared with any other, so their full time counts once more. Its history had no limit in bytes, so
+ * it begins anew.
  */
 export const MIGRATIONS: ReadonlyMap<number, string> = new Map([
   [

@@ -1,8 +1,8 @@
 /**
  * Notices what no write announces: a lease whose time is over, a process that is gone, a bell that was not rung or not
- * heard. One process makes these rounds for all of its pid namespace (`Duty`, `Relay`). The others only check now and then
- * that it does, the less often the more they are, and preferably when they are awake anyway to renew a lease. So waiting
- * costs next to nothing.
+ * heard. One process makes these rounds for all processes of its pid namespace (`Duty`, `Relay`). The others only check
+ * now and then that it does: the more they are, the less often, and preferably when they are awake anyway to renew a
+ * lease. So waiting costs next to nothing.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import type { Duty } from './duty.ts';
@@ -12,41 +12,38 @@ import type { Listening } from './listening.ts';
 import type { Mark } from './mark.ts';
 import type { Turns } from './turns.ts';
 
-/** A holder that was killed is to be found within 250 ms. */
+/** So that a killed holder is found within 250 ms. */
 const ROUND_MS = 50;
-/** From this many waiting processes on, each round takes longer, and is made half as often. */
+/** With more waiting processes than this, each round takes longer, and is made half as often. */
 const MANY = 32;
 const MANY_ROUND_MS = 125;
-/** Where the file system does not tell that a bell was rung. */
+/** The interval where the file system does not report that a bell was rung. */
 const DEAF_ROUND_MS = 10;
-/** The intervals of a look for bells that were not heard; */
+/** How often to look for bells that were not heard. */
 const LOOK_MS = 250;
-/** of ringing the bells of others once more, in case their writer was killed before it could; */
+/** How often to ring the bells of others once more, in case their writer was killed before it could. */
 const RING_AGAIN_MS = 500;
-/** of looking up all processes, also those whose connection says that they live; */
+/** How often to look up all processes, also those whose connection says that they live. */
 const LOOK_UP_MS = 2000;
-/** and of a look for bells whose owners are gone, or longer if there are many. */
+/** How often to look for bells whose owners are gone; less often if there are many. */
 const TIDYING_MS = 2000;
-/** A process whose connection has closed may take this long to end, and many may end at once; then twice as long, and so on. */
+/** Waits this long for a process to end whose connection has closed; after each further look, twice as long. */
 const HURRY_MS = 5;
-/**
- * How many processes are looked up before their holds are freed. To look up hundreds takes a while on a busy machine, and nobody
- * should wait for the last of them.
- */
+/** How many processes are looked up before their holds are freed: no waiter should wait for a search of hundreds. */
 const LOOK_UP_AT_ONCE = 16;
-/** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
+/** Without a round for this long, the process on duty counts as stopped. On a busy machine, a running one may be late. */
 const STALE_MS = 1000;
 /**
- * The time between the rounds of processes that are alone for a moment, because the process on duty has ended: a round looks
- * up every process, and hundreds of them in the same moment would keep each other from renewing their leases. The first of
- * them comes soon, however many they are.
+ * The time between the rounds of processes that are alone for a moment, because the process on duty has ended: a round
+ * looks up every process, and hundreds of them in the same moment would keep each other from renewing their leases. The
+ * first round comes soon, however many they are.
  */
 const BETWEEN_ROUNDS_MS = 20;
 /** How many processes notice at once that the process on duty has ended: those that have listened longest. */
 const DEPUTIES = 8;
-/** But not later: most of those that were counted may have ended with the process on duty. */
+/** The latest time for such a round: most of the processes that were counted may have ended with the process on duty. */
 const LATEST_ROUND_MS = 1000;
-/** The same for looks of processes that nobody wakes, which cost much less. */
+/** The time between the looks of processes that no bell wakes; a look costs much less than a round. */
 const BETWEEN_DEAF_LOOKS_MS = 2;
 /** The average time between the looks of relieved processes, and the limits for each of them. */
 const BETWEEN_LOOKS_MS = 150;
@@ -56,11 +53,11 @@ const LONGEST_REST_MS = 30_000;
 const SOON = 0.75;
 
 export interface Surroundings {
-  /** A file whose time says when the last round was. */
+  /** A file whose time says when the last round was made. */
   readonly mark: Mark;
-  /** Undefined where every process makes its own rounds. */
+  /** Undefined if every process makes its own rounds. */
   readonly duty: Duty | undefined;
-  /** The store itself is not there any more. */
+  /** Whether the store's file is not there any more. */
   isRemoved(): boolean;
   onRemoved(): void;
 }
@@ -74,20 +71,20 @@ export class Sentry {
   #timer: Timer | undefined;
   #looked = 0;
   #lookedUp = Number.NEGATIVE_INFINITY;
-  /** Undefined while this process is not on duty. */
+  /** When the bells were last rung again. Undefined while this process is not on duty. */
   #rang: number | undefined;
-  /** How long to wait before looking for a process that has hung up. Undefined while nobody has. */
+  /** How long to wait before looking up a process that has hung up. Undefined while none has. */
   #hurryMs: number | undefined;
-  /** The process that has hung up was on duty. Deputies look up only that one; the next process on duty looks up all, once. */
+  /** The process that hung up was on duty. Deputies look up only that process; the next process on duty looks up all, once. */
   #isAfterPredecessor = false;
-  /** Counts the searches for the dead. One that takes long while another process hangs up leaves the hurry to the next. */
+  /** Counts the searches for dead processes. If a process hangs up during a long one, its hurry is left to the next. */
   #search = 0;
   #tidied = 0;
   #waiting = 1;
   #isDeputy = true;
-  /** Of the list that they were counted on. */
+  /** The version of the list on which the processes were counted. */
   #counted = -1;
-  /** When the process on duty ended, on the clock of the mark: what was marked before is no round for us. */
+  /** When the process on duty ended, on the clock of the mark: an older mark does not count as a round for us. */
   #aloneSince = Number.NEGATIVE_INFINITY;
   /** How many processes have hung up since the last hurried round. */
   #left = 0;
@@ -117,42 +114,42 @@ export class Sentry {
     this.#goIn(this.#delayMs, true);
   }
 
-  /** No other process makes rounds any more: starts at once, but not all processes in the same moment. */
+  /** Starts at once, because no other process makes rounds any more; but not all processes in the same moment. */
   goAtOnce(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
     this.#aloneSince = this.#clock.now();
-    // To tidy is expensive and not urgent: the next process on duty does it.
+    // Tidying is expensive and not urgent: the next process on duty does it.
     this.#tidied = this.#clock.monotonic();
     const isFirst = this.#isDeputy || !this.#listening.isDeaf;
     this.#isAfterPredecessor = isFirst && this.#around.duty?.hasPredecessor === true;
     if (this.#isAfterPredecessor) return this.#hurryUp();
     const together = isFirst ? Math.min(this.#waiting, DEPUTIES) : this.#waiting;
     const spreadMs = Math.min(together * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS);
-    // Processes that have noticed only because they are deaf leave it to the deputies to be first.
+    // A process that noticed only because it is deaf lets the deputies go first.
     this.#goIn((isFirst ? 0 : DEPUTIES * BETWEEN_ROUNDS_MS) + spreadMs * Math.random());
   }
 
   /**
-   * Others rely on us from now on. While no process was on duty, the next round could be far away; and the one before us may
-   * have ended a moment ago, with what it held.
+   * Others rely on us from now on. While no process was on duty, our next round could be far away; and the process
+   * before us may have just ended and left its holds behind.
    */
   onDuty(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
     if (this.#aloneMs >= LATEST_ROUND_MS) return this.#goIn(this.#hurryMs ?? this.#roundMs);
     this.#isAfterPredecessor = this.#around.duty?.hasPredecessor === true;
-    // Others may have ended together with it.
+    // Others may have ended together with the process before us.
     this.#lookedUp = Number.NEGATIVE_INFINITY;
     this.#hurryUp();
   }
 
-  /** The ranks may have changed. */
+  /** A ring may mean that this process is now one of the eldest. */
   wasRung(): void {
     if (this.#timer !== undefined && !this.#isDeputy) this.#quietly(() => this.#seeWhetherDeputy());
   }
 
-  /** A process that relied on us may have ended: does not wait for the next round. */
+  /** A process that relied on us may have ended, so this does not wait for the next round. */
   hurry(): void {
     this.#left += 1;
     if (this.#timer === undefined || (this.#hurryMs !== undefined && !this.#isAfterPredecessor)) return;
@@ -161,7 +158,7 @@ export class Sentry {
     this.#hurryUp();
   }
 
-  /** This process is awake for another reason: it does now what it would be woken for soon. */
+  /** To be called when this process is awake for another reason: it does now what it would soon be woken for. */
   pass(): void {
     if (this.#timer === undefined || !this.#isRelieved) return;
     if (this.#clock.monotonic() - this.#looked < SOON * this.#restMs) return;
@@ -179,7 +176,7 @@ export class Sentry {
     this.#timer = this.#clock.timer(delayMs, () => {
       this.#timer = undefined;
       if (this.#listening.isEmpty) return this.#around.duty?.rest();
-      // Not sooner: most commands end before their first round, and a socket takes longer than all they do in the store.
+      // Not sooner: most commands end before their first round, and a socket would take longer than all they do in the store.
       if (isFirst) {
         this.#countOthers();
         this.#around.duty?.seek();
@@ -193,7 +190,7 @@ export class Sentry {
     const { duty } = this.#around;
     const isOnlyOne = duty === undefined || duty.isOn;
     const isDeaf = this.#listening.isDeaf && duty?.isHeardFor !== true;
-    // While no process is on duty all make rounds: one after the other, or none would get to take the duty.
+    // While no process is on duty, all make rounds: one after the other, or none would get a chance to take the duty.
     const shared = isOnlyOne ? 0 : this.#waiting * (0.75 + Math.random() / 2);
     if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, shared * BETWEEN_DEAF_LOOKS_MS);
     if (this.#isRelieved) return this.#restMs * (1 + Math.random() / 2);
@@ -253,7 +250,7 @@ export class Sentry {
     });
   }
 
-  /** Tells whom to look up. */
+  /** Returns a test for which processes to look up. */
   #suspicionAt(now: number): (suspect: Suspect) => boolean {
     const { duty } = this.#around;
     const isDue = now - this.#lookedUp >= LOOK_UP_MS;
@@ -265,7 +262,7 @@ export class Sentry {
     return ({ processes }) => !processes.some(duty.isPresent);
   }
 
-  /** Without keeping others from writing, except to end what is found. */
+  /** Does not keep others from writing, except to end the leases of processes that are gone. */
   #lookUp(suspects: readonly Suspect[], search: number, found = 0): void {
     const { leases } = this.#engine;
     const gone = suspects.slice(0, LOOK_UP_AT_ONCE).filter(leases.areGone);
@@ -289,7 +286,7 @@ export class Sentry {
     this.#goIn(this.#hurryMs);
   }
 
-  /** The process on duty then looks up all: what ended together with its predecessor may have taken longer to end. */
+  /** On the last try, the process on duty looks up all: others that ended with its predecessor may have taken longer. */
   get #isLastHurry(): boolean {
     const isOn = this.#around.duty?.isOn === true;
     return isOn && this.#isAfterPredecessor && this.#hurryMs !== undefined && this.#hurryMs * 2 >= this.#roundMs;
@@ -300,7 +297,7 @@ export class Sentry {
     this.#isAfterPredecessor = false;
   }
 
-  /** The process that has hung up is still ending, or had nothing in the store: tries again until the next round is due anyway. */
+  /** Tries again until the next round is due: the process that hung up is still ending, or had nothing in the store. */
   #hurryOn(): void {
     if (this.#hurryMs === undefined || this.#timer === undefined) return;
     if (this.#hurryMs * 2 >= this.#roundMs) {
@@ -312,13 +309,13 @@ export class Sentry {
     this.#goIn(this.#hurryMs);
   }
 
-  /** Whether or not another process has just been on its rounds: these rely on us. */
+  /** Does what other processes rely on us for, even if another process has just made a round. */
   #forOthers(now: number): void {
     if (this.#around.duty?.isOn !== true) {
       this.#rang = undefined;
       return;
     }
-    // A new process on duty rings all bells, but first those of the processes that its predecessor's end concerns.
+    // A new process on duty rings all bells later: first it rings for what its predecessor's end changed.
     this.#rang ??= now;
     const { relay, bell } = this.#listening;
     this.#quietly(() => relay.look());
@@ -328,12 +325,12 @@ export class Sentry {
     this.#quietly(() => relay.ringAgain(bell));
   }
 
-  /** If one of those that hung up was a deputy, the next in age does not know yet that it is one. */
+  /** Wakes the next in age: if a deputy has hung up, its successor does not know yet that it is now a deputy. */
   #replaceDeputies(): void {
     const left = Math.min(this.#left, DEPUTIES);
     this.#left = 0;
     if (left === 0 || this.#waiting <= DEPUTIES) return;
-    // Behind the bells of many that have ended, the next in age would not know that they are among the eldest.
+    // While many dead processes are listed before them, the next in age would not see that they are among the eldest.
     if (left === DEPUTIES) this.#listening.tidy();
     this.#listening.ringEldest(DEPUTIES, left);
   }
@@ -352,7 +349,7 @@ export class Sentry {
     this.#around.duty?.heed();
   }
 
-  /** A directory that cannot be looked into for now may still have it: renewals will tell if that lasts. */
+  /** If the directory cannot be read for now, the store may still be there: if that lasts, renewals fail. */
   #isSeenRemoved(): boolean {
     try {
       return this.#around.isRemoved();
@@ -361,7 +358,7 @@ export class Sentry {
     }
   }
 
-  /** What cannot be done now is done on the next round. */
+  /** Does the work when the file is free; if it fails, the next round tries again. */
   #quietly(work: () => void): void {
     this.#turns.take(work).catch(() => undefined);
   }
@@ -372,16 +369,16 @@ export class Sentry {
     try {
       if (mark.ageMs(now) < STALE_MS) return false;
     } catch {
-      // The directory cannot be looked into for now.
+      // The directory cannot be read for now.
       return false;
     }
-    // It is set at once: of hundreds of processes that look, one takes over.
+    // Sets the mark at once, so that only one of hundreds of processes takes over.
     return !mark.isFresh(now, STALE_MS);
   }
 
   /** False if another process has just made a round, unless this process is in a hurry. */
   #isRoundNeeded(): boolean {
-    // To look for one process only is no round for others.
+    // Looking up a single process is not a round for others.
     if (this.#isAfterPredecessor && this.#around.duty?.isOn !== true) return true;
     return !this.#hasJustBeen() || this.#hurryMs !== undefined;
   }
@@ -390,7 +387,7 @@ export class Sentry {
     return this.#around.mark.isFresh(this.#clock.now(), Math.min(0.8 * this.#roundMs, this.#aloneMs));
   }
 
-  /** The time since we saw a process on duty end. */
+  /** The time since we saw the process on duty end. */
   get #aloneMs(): number {
     return Math.abs(this.#clock.now() - this.#aloneSince);
   }

@@ -1,6 +1,6 @@
 /**
- * The two ways in which a store can be open to others, and the modes that its files have then. They are set to exactly
- * this, whatever the umask says, and are the record of what was decided.
+ * The two ways in which users can share a store, and the modes of its files in each. The modes are set to exactly this,
+ * whatever the umask says, and are the record of what the owner decided.
  *
  *     0700, files 0600    private: what every store is, unless its URL says otherwise
  *     2770, files 0660    shared with a group: made so by `?share=group`, kept so until its owner says `?share=none`
@@ -21,10 +21,10 @@ export const MODES: Readonly<Record<Share, Modes>> = {
   group: { directory: 0o2770, file: 0o660 },
 };
 
-/** How files are made in a store that was found to be safe. */
+/** How to make files in a store that was found to be safe. */
 export interface Access {
   readonly share: Share;
-  /** The owner of new files here; undefined: the process that makes them. */
+  /** The owner of new files here; if undefined, the user of the process that makes them. */
   readonly heir: { readonly uid: number; readonly gid: number } | undefined;
 }
 
@@ -32,12 +32,12 @@ export const PERMISSIONS = 0o7777;
 const BY_GROUP = 0o2070;
 export const BY_EVERYBODY_WRITABLE = 0o002;
 
-/** Every member of its group may make files in it, which belong to that group again; and nobody else may. */
+/** Whether every member of the directory's group, and nobody else, may make files in it, which then belong to that group. */
 export function isSharedDirectory({ mode }: Stats): boolean {
   return (mode & BY_GROUP) === BY_GROUP && (mode & BY_EVERYBODY_WRITABLE) === 0;
 }
 
-/** `0755`. */
+/** Writes a mode as `0755`. */
 export function octal(mode: number): string {
   return (mode & PERMISSIONS).toString(8).padStart(4, '0');
 }

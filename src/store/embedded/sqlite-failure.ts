@@ -20,11 +20,11 @@ function named({ pid, about }: Blocker): string {
 
 function helpFor({ pid, isStopped, isReader }: Blocker): string[] {
   if (isStopped) return [`it is stopped: let it go on (kill -CONT ${pid}) or end it`];
-  // Signalbox itself takes no such lock for longer than a moment.
+  // Signalbox itself holds such a lock only for a moment.
   return isReader ? [`a read lock of this kind keeps every write out: end that process (kill ${pid})`] : [];
 }
 
-/** A `Failure` for an error of SQLite's; any other error is answered as it is. */
+/** A `Failure` for an error of SQLite's; returns any other error as it is. */
 export function asFailure(error: unknown, file: string): unknown {
   const result = sqliteResult(error);
   if (result === undefined) return error;

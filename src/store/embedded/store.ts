@@ -54,7 +54,7 @@ export class EmbeddedStore implements Store {
   readonly #file: string;
   readonly #inode: string;
   readonly #watches = new Set<EmbeddedWatch>();
-  /** The lease that was renewed last: mostly there is only one, the session's. Its id and its time never change. */
+  /** The lease that was renewed last: most often the only one, the session's. Its id and its ttl never change. */
   #renewed: LeaseRow | undefined;
   #checkSoon: NodeJS.Immediate | undefined;
   #isClosing = false;
@@ -67,7 +67,7 @@ export class EmbeddedStore implements Store {
   ) {
     this.#connection = connection;
     this.#file = file;
-    // Root in another user's store is one of two, although it is shared with nobody.
+    // Root in another user's store makes two users, although the store is shared with nobody.
     this.isOfSeveralUsers = access.share === 'group' || access.heir !== undefined;
     this.#engine = new Engine(
       connection,
@@ -79,14 +79,14 @@ export class EmbeddedStore implements Store {
     this.#turns = new Turns(clock, file, busyMs);
     this.#listening = new Listening(this.#engine, clock, directory, access, this.#rung, () => this.#haveHeard());
     this.#inode = inodeOf(file);
-    // Time that is made up by a test passes for nobody else.
+    // Other processes do not share the made-up time of a test.
     const canShare = clock === systemClock && thisHost() !== undefined;
     this.#duty = canShare
       ? new Duty(join(directory, 'bells'), access, basename(mark).replace('rounds', 'duty'), clock, {
           onAlone: () => this.#sentry.goAtOnce(),
           onRelieved: () => {
             this.#haveHeard();
-            // What the process on duty rings for again begins at most here.
+            // The process on duty rings again only for changes after it took the duty: earlier ones have to be read now.
             this.#look();
           },
           onRung: this.#look,
@@ -144,7 +144,8 @@ export class EmbeddedStore implements Store {
   }
 
   async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
-    // A session that cannot be sure of its file is not renewed: if that lasts, it ends in time, before others get in.
+    // A session that cannot be sure of its file is not renewed: if that lasts, it ends in time, before another process
+    // gets the lock.
     if (inodeOf(this.#file) !== this.#inode) this.#removed();
     return this.#do(() => {
       this.#renewed = this.#engine.write(() => {
@@ -155,7 +156,7 @@ export class EmbeddedStore implements Store {
         this.#listening.stayOnListAlong();
         return lease;
       });
-      // To be woken costs more than to look, and this process is awake.
+      // This process is awake, and looking now costs less than being woken later.
       this.#sentry.pass();
       return this.#renewed === undefined ? null : { id, ttlMs: this.#renewed.ttl_ms };
     }, signal);
@@ -168,7 +169,7 @@ export class EmbeddedStore implements Store {
       if (inodeOf(this.#file) !== this.#inode) return false;
       if (!this.#engine.leases.renewAlone(lease, () => this.#listening.stayOnListAlong())) return false;
     } catch {
-      // It is busy, or something is wrong.
+      // The file is busy, or something is wrong.
       return false;
     }
     this.#sentry.pass();
@@ -228,7 +229,7 @@ export class EmbeddedStore implements Store {
     for (const watch of this.#watches) watch.end();
     try {
       this.#duty?.end();
-      // Behind everything that was asked for before.
+      // Waits its turn behind everything that was asked for before.
       await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
     } finally {
       this.#engine.leases.end();
@@ -246,7 +247,7 @@ export class EmbeddedStore implements Store {
     if (this.over.aborted) throw this.#removal();
   }
 
-  /** The store was removed. A process that opens it now finds another store: holds in this one are over. */
+  /** The store was removed. A process that opens it now finds another store, so the holds in this one are over. */
   #removed(): void {
     if (this.over.aborted) return;
     for (const watch of [...this.#watches]) watch.fail(this.#removal());
@@ -257,7 +258,7 @@ export class EmbeddedStore implements Store {
     return new Failure('closed', `${this.#file} was removed or moved while it was in use; open it again`);
   }
 
-  /** Another process may have written. */
+  /** To be called when another process may have written. */
   readonly #look = (): void => {
     this.#turns.now(this.#listening.look).catch(() => undefined);
   };
@@ -267,7 +268,7 @@ export class EmbeddedStore implements Store {
     this.#checkSoon ??= setImmediate(this.#check);
   };
 
-  /** After the news has been acted on: a process that gets a hold does not wait until it knows who is on duty. */
+  /** Comes after the news has been acted on: a process that gets a hold should not wait until it knows who is on duty. */
   readonly #check = (): void => {
     this.#checkSoon = undefined;
     if (this.#isClosing) return;
@@ -275,7 +276,7 @@ export class EmbeddedStore implements Store {
     this.#sentry.wasRung();
   };
 
-  /** If we cannot hear our bell, the process on duty listens for it. */
+  /** Asks the process on duty to listen for our bell, if we cannot hear it. */
   #haveHeard(): void {
     const { isDeaf, bell } = this.#listening;
     if (isDeaf && bell !== undefined) this.#duty?.haveHeard(bell);
@@ -293,12 +294,12 @@ export class EmbeddedStore implements Store {
   readonly #ended = (watch: EmbeddedWatch): void => {
     this.#watches.delete(watch);
     const strike = this.#listening.remove(watch);
-    // Closing strikes all of them at once.
+    // Closing strikes all entries at once.
     if (strike !== undefined && !this.#isClosing) this.#turns.take(strike).catch(() => undefined);
   };
 }
 
-/** Identifies a file, whatever its name. Throws `forbidden` if it cannot, because it may be the same file. */
+/** Identifies a file, whatever its name. Throws `forbidden` if it cannot look, because it may still be the same file. */
 function inodeOf(file: string): string {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });

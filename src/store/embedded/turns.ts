@@ -1,5 +1,5 @@
 /**
- * Retries while the file is busy, without stopping the event loop: SQLite's own way of waiting would sleep for whole
+ * Retries while the file is busy, without blocking the event loop: SQLite's own waiting would sleep for whole
  * milliseconds in which no lease is renewed. Turns are taken in the order in which they were asked for.
  */
 import type { Clock, Timer } from '../../clock.ts';
@@ -7,21 +7,22 @@ import { isBusy } from '../../sqlite/index.ts';
 import { asFailure, busyTooLong } from './sqlite-failure.ts';
 
 interface Turn {
-  /** Answers false if the file is busy. */
+  /** Returns false if the file is busy. */
   take(): boolean;
   giveUp(error: unknown): void;
   readonly since: number;
 }
 
-/** A write takes some 50 µs, so mostly the next look finds the file free; later ones leave the processor to others. */
+/** A write takes some 50 µs, so the next look most often finds the file free; later looks leave the processor to others. */
 const LOOKS_AT_ONCE = 8;
 /**
- * SQLite's lock has no queue: processes that write without a pause pass a process that pauses for long. But hundreds of
- * processes that look again and again take the processor from the writer; after about a second they look more rarely.
+ * SQLite's lock has no queue: processes that write without a pause overtake a process that pauses for long. But
+ * hundreds of processes that look again and again take the processor from the writer; after about a second they look
+ * more rarely.
  */
 const SHORT_PAUSES = 16;
 const LONGEST_PAUSE_MS = 64;
-/** How many are done at once before the event loop has its turn: some milliseconds. */
+/** How many turns are taken at once before the event loop goes on: some milliseconds. */
 const MOST_IN_A_ROW = 64;
 
 export class Turns {
@@ -39,14 +40,14 @@ export class Turns {
     this.#patienceMs = patienceMs;
   }
 
-  /** `work` is done at once if the file is not busy. What it throws, other than that it is busy, is thrown. */
+  /** Runs `work` at once if the file is not busy, and retries while it is. Throws whatever else `work` throws. */
   async take<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#waiting.length > 0 || this.#isGreedy()) return this.#wait(work, signal);
     return this.now(work, signal);
   }
 
-  /** The same for work that only reads, and so need not wait for writers. */
+  /** Does the same for work that only reads, and so need not wait for writers. */
   async now<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     try {
@@ -63,7 +64,7 @@ export class Turns {
         since: this.#clock.monotonic(),
         take: () => {
           try {
-            // Asked here, at every look, and not by a listener: hundreds may wait under one signal.
+            // Checked here, at every look, instead of by a listener: hundreds may wait under one signal.
             signal?.throwIfAborted();
             resolve(work());
           } catch (error) {
@@ -90,7 +91,7 @@ export class Turns {
       setImmediate(() => this.#look());
       return;
     }
-    // Not all at the same moment, or the same two would meet again and again.
+    // The pauses are random, or the same two processes would collide again and again.
     const pauses = this.#looks - LOOKS_AT_ONCE;
     const longestMs = Math.min(2 ** Math.floor(pauses / SHORT_PAUSES), LONGEST_PAUSE_MS);
     this.#clock.timer(longestMs * (0.5 + Math.random() / 2), () => this.#look());

@@ -22,7 +22,7 @@ export class EmbeddedWatch extends WatchIterator {
   readonly #onEnd: (watch: EmbeddedWatch) => void;
   readonly #ready: Changes[] = [];
   #cursor: Revision;
-  /** The file may have more for this watch than was read: it begins in the past, or its reader is slow. */
+  /** The file may have more for this watch than was read: the watch begins in the past, or its reader is slow. */
   #isBehind = true;
 
   constructor(
@@ -61,18 +61,18 @@ export class EmbeddedWatch extends WatchIterator {
     }
   }
 
-  /** Takes what was read for it when any process wrote; if nothing could be, reads it. */
+  /** Takes the news that was read for all watches at once; if that reading failed, reads its own. */
   receive(news: News | Failure | undefined): void {
     if (news === undefined || (this.takesMore() && !this.#receive(news))) this.lookFurther();
   }
 
-  /** Whether more should be read for it now. A slow reader finds the rest in the file when it gets there. */
+  /** Whether to read more for it now. A slow reader finds the rest in the file when it gets there. */
   takesMore(): boolean {
     this.#isBehind = true;
     return this.isOpen && this.#ready.length < READ_AHEAD;
   }
 
-  /** Answers whether that is all there is. */
+  /** Returns whether that is all there is. */
   #receive(news: News | Failure): boolean {
     if (news instanceof Failure) {
       this.fail(news);
@@ -80,7 +80,7 @@ export class EmbeddedWatch extends WatchIterator {
     }
     const { asOf, changes, isAll } = news;
     const upTo = isAll ? asOf : (changes.at(-1)?.revision ?? 0);
-    // Since it was read, another watch may have ended, and made this one look by what it wrote.
+    // Since this was read, another watch may have ended, and its write may have made this one look.
     const unseen = changes.filter(({ revision }) => revision > this.#cursor);
     this.#cursor = Math.max(this.#cursor, upTo);
     this.#isBehind = !isAll;

@@ -1,7 +1,7 @@
 /**
- * Reads by age. etcd sorts by create revision alone, and leaves keys that one transaction made in no certain order; ours
- * is by key among these. Where a limit cuts through such keys, etcd may have kept the wrong ones: so one more than wanted
- * is asked for, and if that is as old as the last one, all that are as old have to be read.
+ * Reads by age. etcd sorts by create revision alone, and leaves keys that one transaction made in no certain order; we
+ * order these by key. Where a limit cuts through such keys, etcd may have kept the wrong ones. So we ask for one more
+ * than wanted, and if that one is as old as the last, we read all keys of that age.
  */
 import type {
   KeyValue,
@@ -20,7 +20,7 @@ export function askedLimit({ limit, order }: Read): number | undefined {
   return limit !== undefined && order === 'create' ? limit + 1 : limit;
 }
 
-/** A read whose last keys are not certain, until all that were made in the same revision are known. */
+/** A read whose last keys are not certain until all keys that were made in the same revision are known. */
 export interface Cut {
   readonly read: Read;
   readonly created: Revision;
@@ -69,7 +69,7 @@ function inOrder(read: Read, result: ReadResult, tell: (ordered: ReadResult) => 
     settle(peers) {
       const older = kept.filter((pair) => pair.createRevision < created);
       const asOld = new Map(peers.map((pair) => [pair.key, pair]));
-      // Read at the revision of the answer: the transaction may have changed them since.
+      // The peers were read at the revision of the answer: the transaction may have changed them after its own read.
       for (const pair of pairs.slice(older.length)) asOld.set(pair.key, pair);
       tell({
         ...result,

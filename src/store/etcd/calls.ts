@@ -33,12 +33,12 @@ export class Calls implements EndpointListener {
   readonly #limitMs: number;
   readonly #renew: Renew;
   readonly #continuity: Continuity;
-  /** In the order of their deadlines: all have the same time. */
+  /** In the order of their deadlines: all calls have the same time limit. */
   readonly #pending = new Set<Pending>();
   readonly #aborts = new Aborts<Pending>((call, reason) => this.#reject(call, reason));
   #ticking: Timer | undefined;
   #alive: Timer | undefined;
-  /** Makes the error of every call, once it is closed. */
+  /** Once this is closed: makes the error of every call. */
   #closed: (() => Failure) | undefined;
 
   constructor(options: EndpointOptions, renew: Renew) {

@@ -1,6 +1,7 @@
 /**
- * Finds the revision up to which etcd has compacted its history. etcd does not report it, but refuses to read at an earlier
- * revision, so it is searched for, many revisions at a time. Revision 1 cannot be told apart, and nothing is lost with it.
+ * Finds the revision up to which etcd has compacted its history. etcd does not report it, but refuses to read at an
+ * earlier revision, so we search for it, trying many revisions at a time. Whether revision 1 itself is compacted cannot
+ * be told, but nothing is lost with it.
  */
 import { Failure } from '../../failure.ts';
 import type { Revision } from '../contract.ts';
@@ -16,7 +17,7 @@ export class CompactedRevision {
     this.#read = read;
   }
 
-  /** Mostly it has not changed, which takes one read to confirm. */
+  /** Most often it has not changed, and one read confirms that. */
   async find(current: Revision, signal?: AbortSignal): Promise<Revision> {
     if (!(await this.#isReadable(this.#known, signal))) this.#known = await this.#search(this.#known, current, signal);
     return this.#known === 1 ? 0 : this.#known;

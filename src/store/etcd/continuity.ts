@@ -1,26 +1,26 @@
 /**
  * Notices that the servers no longer have the etcd that this process began with: it was restored from a backup, or
- * another one is in its place. Without that, watches would wait in silence for revisions that are still to come, and two
- * processes could hold the same lock: one in what was, one in what is.
+ * another one is in its place. Otherwise, watches would wait in silence for revisions that are still to come, and two
+ * processes could hold the same lock: one in the old etcd, one in the new.
  *
  *     another cluster id               the store is over
  *     a revision that goes back        in an answer that cannot lag: the store is over
  *                                      in one that can: asked again, with a read that cannot
  *     a new link                       asked, with the same read: the etcd may have gone back while nobody was connected
  *
- * The id alone does not tell: `etcdctl snapshot restore` computes it from the members' addresses and the cluster's token.
+ * The id alone is no proof: `etcdctl snapshot restore` computes it from the members' addresses and the cluster's token.
  */
 import type { Revision } from '../contract.ts';
 import { headerOf } from './wire/header.ts';
 
 export interface ContinuityListener {
-  /** To read something that only a server with the newest revision may answer. Rejects if there was no answer. */
+  /** Reads something that only a server with the newest revision may answer. Rejects if there was no answer. */
   readNewest(): Promise<unknown>;
-  /** The store is over; `why` continues a sentence. */
+  /** Says that the store is over; `why` continues a sentence. */
   replaced(why: string): void;
 }
 
-/** A server, for people. */
+/** A server, as messages name it. */
 interface Server {
   readonly where: string;
 }
@@ -35,8 +35,8 @@ export class Continuity {
   #isReading = false;
 
   /**
-   * Whether an answer is from the same etcd. `atLeast`: the newest revision that was known when the request was sent, which
-   * only an etcd that went back has not reached; 0 for an answer of a server that may lag behind the others.
+   * Whether an answer is from the same etcd. `atLeast` is the newest revision that was known when the request was sent:
+   * an etcd that answers with less has gone back. It is 0 if the server that answers may lag behind the others.
    */
   admits(message: Uint8Array, atLeast: Revision, server: Server): boolean {
     const { cluster, revision } = headerOf(message);
@@ -50,14 +50,14 @@ export class Continuity {
     return true;
   }
 
-  /** The same for a renewal, whose server may lag. */
+  /** Checks the answer to a renewal, whose server may lag. */
   admitsRenewal(message: Uint8Array, expected: Revision, server: Server): boolean {
     if (!this.admits(message, 0, server)) return false;
     if (!this.#isSure || headerOf(message).revision < expected) this.#ask();
     return true;
   }
 
-  /** A link was made, to any server. */
+  /** To be called when a link was made, to any server. */
   linked(): void {
     if (this.newest === 0) return;
     this.#isSure = false;

@@ -1,6 +1,6 @@
 /**
- * Keeps a link to one server of the cluster. There is only one link at a time, so that this process never reads older data
- * than it has read before. When the link breaks or is left, the next server is tried; after all have been tried, it pauses
+ * Keeps a link to one server of the cluster. There is only one link at a time, so that this process never reads older
+ * data than it has read before. When the link breaks or is left, it tries the next server; after trying all, it pauses
  * for a moment.
  */
 import type { Clock, Timer } from '../../clock.ts';
@@ -35,7 +35,7 @@ export interface EndpointListener {
   refused(failure: Failure): void;
 }
 
-/** etcd takes more frequent pings for an attack. */
+/** etcd treats more frequent pings as an attack. */
 const PING_MS = 6000;
 const SHORTEST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
@@ -115,7 +115,7 @@ export class Endpoints {
         }
       }
     }
-    // Before the listener is called, which may seek again.
+    // Set before the listener is called, which may seek again.
     this.#isSeeking = false;
     if (this.#link !== undefined) this.#listener.linked(this.#link);
   }
@@ -124,7 +124,7 @@ export class Endpoints {
     const where = whereOf(address);
     const told = withRemedy(failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`);
     const trouble = new CallFailure(failure.status, told, true, { cause: failure });
-    // The newest is last.
+    // Deleted first, so that the newest failure is the last.
     this.#troubles.delete(address);
     this.#troubles.set(address, trouble);
     return trouble;
@@ -167,7 +167,7 @@ export class Endpoints {
     });
   }
 
-  /** Leaves time to try the other servers before requests time out. It grows with each round, for slow networks. */
+  /** Short enough to try the other servers before requests time out. It grows with each round, for slow networks. */
   #connectMs(): number {
     const { addresses, requestTimeoutMs } = this.#options;
     const rounds = Math.floor(this.#failures / addresses.length);

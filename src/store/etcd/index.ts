@@ -16,10 +16,10 @@ export async function openEtcd(options: EtcdOptions): Promise<EtcdStore> {
   return engine.openEtcd(options);
 }
 
-/** The password, if the URL names a user without one, so that it need not stand where others can read it. */
+/** The password, if the URL names a user without one: so it need not be written where others can read it. */
 const PASSWORD = 'SIGNALBOX_ETCD_PASSWORD';
 
-/** The same from a URL, whose certificates and password are read from their files. */
+/** Opens the store that a URL names, and reads certificates and password from their files. */
 export async function openEtcdUrl(
   url: string,
   options: Omit<EtcdOptions, 'endpoints' | 'tls'> = {},

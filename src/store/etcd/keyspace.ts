@@ -5,8 +5,8 @@
  *     a/… r/… q/… (our own zone)      signalbox/a/…     under `prefix`
  *     /K (the plain zone)             K                 under `plainPrefix`, if there is one: for everybody to see
  *
- * Both zones keep their order. A range never spans the two: what lies between them in our order lies elsewhere in etcd's.
- * With the prefix '' every key is itself.
+ * Keys keep their order within each zone. A range never spans both zones: keys that lie between them in our order lie
+ * elsewhere in etcd's. With the prefix '' every key is itself.
  */
 import { Failure, shown } from '../../failure.ts';
 import { afterPrefix, type KeyRange } from '../contract.ts';
@@ -47,7 +47,7 @@ const EVERY_KEY_ITSELF: Keyspace = {
   ourKey: (key) => key,
 };
 
-/** The plain zone is what begins with it; the first key after the zone is `0`. */
+/** The plain zone is all keys that begin with this; the first key after the zone is `0`. */
 const PLAIN = '/';
 const AFTER_PLAIN = '0';
 
@@ -75,7 +75,7 @@ class Zones implements Keyspace {
   etcdStart(range: KeyRange): string {
     if (range.end === undefined) return this.etcdKey(range.key);
     if (!range.key.startsWith(PLAIN)) return this.#prefix + range.key;
-    // etcd's first key, where the empty one would stand.
+    // The first possible key of etcd, instead of the empty key, which does not exist.
     return this.#plainPrefix + range.key.slice(1) || NO_END;
   }
 
@@ -86,7 +86,7 @@ class Zones implements Keyspace {
   }
 
   #ownEnd(key: string, end: string): string {
-    // Of these two, `<` is the order of bytes: one side is always ASCII.
+    // For these two, `<` agrees with the order of bytes: one side is always ASCII.
     if (key < PLAIN && (end === NO_END || end > PLAIN)) throw spans(key, end);
     return end === NO_END ? this.#afterPrefix : this.#prefix + end;
   }
@@ -94,7 +94,7 @@ class Zones implements Keyspace {
   #plainEnd(range: KeyRange, end: string): string {
     if (end === NO_END || end > AFTER_PLAIN) throw spans(range.key, end);
     const start = this.etcdStart(range);
-    // Ends before it begins: an empty range, which must not become one without end.
+    // The range ends before it begins, so it is empty; it must not become a range without end.
     if (end <= PLAIN) return start;
     const plainEnd = end === AFTER_PLAIN ? this.#afterPlainPrefix : this.#plainPrefix + end.slice(1);
     const isBeyond = plainEnd === NO_END || plainEnd > this.#prefix;

@@ -5,12 +5,12 @@ import type { Keyspace } from './keyspace.ts';
 import { RenewalStream } from './renewal-stream.ts';
 import { WatchStream } from './watch-stream.ts';
 
-/** A server that has lost its cluster refuses at once, and ends its streams, instead of letting us wait. */
+/** With this header, a server that has lost its cluster refuses at once, and ends its streams, instead of letting us wait. */
 const WITH_LEADER: Readonly<Record<string, string>> = { hasleader: 'true' };
 
 const TRUSTED_TOKEN_MS = 60_000;
 
-/** Answered by one server, or by the leader through it, with the revision of that server. All other answers have the newest. */
+/** Calls that one server answers, or the leader through it, with that server's revision. All other answers have the newest. */
 const MAY_LAG: ReadonlySet<string> = new Set([
   '/etcdserverpb.Lease/LeaseTimeToLive',
   '/etcdserverpb.Maintenance/Status',
@@ -59,7 +59,7 @@ export class Link {
     this.#tokenAt = this.#monotonic();
   }
 
-  /** etcd forgets tokens that it has not seen for minutes, and then calls a watch of their user forbidden. */
+  /** etcd forgets tokens that it has not seen for minutes, and then answers "permission denied" to a watch of their user. */
   get mayBeForgotten(): boolean {
     return this.#tokenAt !== undefined && this.#monotonic() - this.#tokenAt > TRUSTED_TOKEN_MS;
   }

@@ -21,21 +21,21 @@ export interface Endpoint {
 
 /** How to reach an etcd. */
 export interface EtcdOptions {
-  /** The servers of one cluster. One of them is used, and another one when that fails. */
+  /** The servers of one cluster. One of them is used, and if it fails, another. */
   readonly endpoints: readonly Endpoint[];
-  /** In front of signalbox's own keys; `signalbox/` by default. With '' every key is taken as it is. */
+  /** Put in front of signalbox's own keys; `signalbox/` by default. With '' every key is taken as it is. */
   readonly prefix?: string | undefined;
-  /** In front of the keys that are meant for all programs: tasks and events; none by default. */
+  /** Put in front of the keys that are meant for all programs (tasks and events); none by default. */
   readonly plainPrefix?: string | undefined;
-  /** Over TLS, with these; without, in the clear. */
+  /** Use TLS, with these settings; without them, connections are in the clear. */
   readonly tls?: TlsOptions | undefined;
-  /** The user, if it asks for one. */
+  /** The user, if etcd asks for one. */
   readonly user?: string | undefined;
   /** The password of the user. */
   readonly password?: string | undefined;
   /**
-   * How long a call may take, including connecting and retries; 4 s by default. That is less than `open` allows, so that the
-   * engine, which knows what went wrong, reports it.
+   * How long a call may take, including connecting and retries; 4 s by default. That is less than `open` allows, so
+   * that the engine reports the error: it knows what went wrong.
    */
   readonly requestTimeoutMs?: number | undefined;
   /** Whether signalbox may compact the history of the whole etcd, which other programs may need; not by default. */

@@ -19,7 +19,7 @@ export class Pending {
   /** Whether it waits for a link. */
   isQueued = false;
   sentAt = 0;
-  /** The link over which it was sent and not answered yet. */
+  /** The link over which the request was sent, while there is no answer. */
   link: Link | undefined;
   giveUp: (() => void) | undefined;
   pause: Timer | undefined;

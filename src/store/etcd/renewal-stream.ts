@@ -1,6 +1,7 @@
 /**
- * All renewals of this process over one stream. etcd answers them in the order they were sent and names the lease; they
- * are matched by lease, oldest first. An answer never stands for two requests: each counts its time from its own sending.
+ * Carries all renewals of this process over one stream. etcd answers them in the order they were sent and names the
+ * lease; answers are matched by lease, oldest request first. An answer never counts for two requests: each counts its
+ * time from its own sending.
  */
 import { INTERNAL } from '../../grpc/status.ts';
 import { CallFailure, type OutgoingStream } from '../../grpc/transport.ts';
@@ -19,7 +20,7 @@ export class RenewalStream {
   readonly #continuity: Continuity;
   readonly #stream: OutgoingStream;
   readonly #renewals = new Map<LeaseId, Renewal[]>();
-  /** The newest revision that was known when the last one was sent. */
+  /** The newest revision that was known when the last renewal was sent. */
   #expected: Revision = 0;
   isOver = false;
 
@@ -44,7 +45,7 @@ export class RenewalStream {
     else others.push(renewal);
     this.#expected = this.#continuity.newest;
     this.#stream.send(leaseMessage(id));
-    // It keeps its place, because its answer is still to come.
+    // The renewal keeps its place, because its answer is still to come.
     return () => (renewal.isGivenUp = true);
   }
 

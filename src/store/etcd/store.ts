@@ -19,7 +19,7 @@ import { mustAnswer, readResult, revisionOf, transactionResult } from './wire/re
 import { compactMessage, countMessage, type ServerStatus, STATUS_MESSAGE, statusOf } from './wire/server.ts';
 import { peersMessage, transactionMessage } from './wire/transaction.ts';
 
-/** A key that is never written: reading it returns the revision, and shows whether history reaches back that far. */
+/** A key that is never written: reading it returns the revision, and shows whether history reaches back to it. */
 const NO_KEY = '\0';
 const READ: readonly Operation[] = [{ do: 'read', key: NO_KEY, countOnly: true }];
 
@@ -50,7 +50,7 @@ export class EtcdStore implements Store {
     return this.#over.signal;
   }
 
-  /** Not `async`: a transaction costs no more promises than its caller awaits. */
+  /** Not `async`, so that a transaction costs no more promises than its caller awaits. */
   transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
     if (transaction.success.length + transaction.failure.length === 0) return this.#compared(transaction, signal);
     let message: Uint8Array;
@@ -71,7 +71,7 @@ export class EtcdStore implements Store {
     return this.#calls.make(attempt, readsOnly(transaction) ? 'reads' : 'once', signal);
   }
 
-  /** etcd lets any server answer a transaction without operations, also one that lags behind the others. With a read it does not. */
+  /** etcd lets any server answer a transaction without operations, even a server that lags behind. With a read it does not. */
   async #compared(transaction: Transaction, signal: AbortSignal | undefined): Promise<TransactionResult> {
     const result = await this.transaction({ ...transaction, success: READ, failure: READ }, signal);
     return { ...result, results: [] };
@@ -97,7 +97,7 @@ export class EtcdStore implements Store {
     void Promise.all(settled).then(
       () => done(result),
       (cause: unknown) => {
-        // The write is done even if these reads fail. Without them the order of the keys by age is not certain.
+        // The write is done even if these reads fail; only the order of the keys by age would then be uncertain.
         if (readsOnly(transaction))
           failed(new CallFailure(UNAVAILABLE, 'the order of the keys by age could not be read', false, { cause }));
         else done(result);
@@ -118,14 +118,14 @@ export class EtcdStore implements Store {
     // Checked first: a mistake in the range must not break the stream that all watches share.
     this.#keyspace.etcdEnd(range);
     this.#keyspace.etcdStart(range);
-    // To etcd, 0 means from now on. Asking for `since` itself: see the contract of `watch`.
+    // To etcd, 0 means from now on. Why it asks for `since` itself: see the contract of `watch`.
     const start = since === 'now' ? 0 : Math.max(1, since);
     const attempt: Attempt<EtcdWatch> = (link, done, failed) => {
       const watch = new EtcdWatch(since === 'now' ? this.#continuity.newest : since, signal, (over) =>
         this.#watches.delete(over),
       );
       const created = (revision: Revision): void => {
-        // A server that lags behind begins before what this process has seen; that part is left out.
+        // A server that lags behind begins before what this process has seen; the watch leaves out that part.
         if (since === 'now') watch.since = Math.max(watch.since, revision);
         this.#watches.add(watch);
         done(watch);
@@ -150,7 +150,7 @@ export class EtcdStore implements Store {
     return this.#ask('/etcdserverpb.Lease/LeaseGrant', grantMessage(ttlMs), grantedLease, 'repeatable', signal);
   }
 
-  /** Full time again; null if the lease has ended. */
+  /** Renews a lease for its full time; null if it has ended. */
   async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
     this.#calls.check(signal);
     if (!isLeaseId(id)) return null;
@@ -178,7 +178,7 @@ export class EtcdStore implements Store {
     return this.#ask('/etcdserverpb.Lease/LeaseTimeToLive', leaseStateMessage(id), decode, 'reads', signal);
   }
 
-  /** Forgets the history before a revision. */
+  /** Forgets the history up to and including a revision. */
   async compact(revision: Revision, signal?: AbortSignal): Promise<void> {
     this.#calls.check(signal);
     checkCompaction(revision, Number.POSITIVE_INFINITY);
@@ -205,7 +205,10 @@ export class EtcdStore implements Store {
     this.#calls.close();
   }
 
-  /** As if it had been closed: what this process knows is of a store that no longer exists, and holds in it are over. */
+  /**
+   * Acts as if the store had been closed: what this process knows is of a store that no longer exists, and its holds
+   * are over.
+   */
   #replaced(why: string): void {
     const told = `etcd was restored from a backup or replaced while it was in use (${why}); open it again`;
     const failure = (): Failure => new Failure('closed', told);
@@ -250,7 +253,10 @@ function unreadable(cause: unknown): CallFailure {
   return new CallFailure(INTERNAL, `the answer cannot be read: ${(cause as Error).message}`, false, { cause });
 }
 
-/** Of what cannot be one there is no lease; etcd would take it for a malformed request. */
+/**
+ * Whether etcd could have a lease with this id. If not, etcd would call the request malformed instead of answering that
+ * there is none.
+ */
 function isLeaseId(id: LeaseId): boolean {
   return /^[1-9][0-9]{0,18}$/.test(id);
 }

@@ -15,7 +15,7 @@ export interface EtcdPlace {
   readonly endpoints: readonly Endpoint[];
   /** Whether to use TLS. */
   readonly isSecure: boolean;
-  /** The user, if it asks for one. */
+  /** The user, if etcd asks for one. */
   readonly user?: string | undefined;
   /** The password of the user. */
   readonly password?: string | undefined;
@@ -25,9 +25,9 @@ export interface EtcdPlace {
   readonly plainPrefix?: string | undefined;
   /** The name in the certificates of the servers. */
   readonly serverName?: string | undefined;
-  /** Whether signalbox may compact its history. */
+  /** Whether signalbox may compact the history of the etcd. */
   readonly compacts: boolean;
-  /** Files. */
+  /** The file with the certificate of the authority to trust. */
   readonly ca?: string | undefined;
   /** The file with the certificate of this client. */
   readonly cert?: string | undefined;
@@ -55,7 +55,7 @@ export function withoutPassword(url: string): string {
   const known = redacted(url);
   if (known !== url || /^(file|memory):/.test(url)) return withoutUnknown(known);
   if (/^(?:[a-z][a-z0-9+.-]*:\/\/|etcds?:)?[^:@/]*@/i.test(url)) return withoutUnknown(url);
-  // With no scheme, or with one that is mistyped.
+  // The URL has no scheme, or a mistyped one.
   if (url.includes('@')) return withoutUnknown(url.replace(/^([^:@/]*)[:/][^]*@/, '$1@'));
   // Text in the place of the port may be a password whose @ is missing.
   return withoutUnknown(
@@ -118,7 +118,7 @@ export function withWholePaths(url: string, from: string): string {
   return `${url.slice(0, question)}?${settings.toString().replaceAll('%2F', '/')}`;
 }
 
-/** A password that ends where it should not would otherwise be taken for something else, and shown. */
+/** Whether the URL seems to cut a password short: the rest of it would be taken for something else, and shown. */
 function isTorn(path: string, query: string): boolean {
   if (path.includes('@')) return true;
   const isSetting = (text: string): boolean => SETTINGS.some((name) => text.startsWith(`${name}=`));
@@ -152,7 +152,7 @@ function checkTls(url: string, isSecure: boolean, settings: ReadonlyMap<Setting,
 
 interface Credentials {
   readonly user: string;
-  /** Empty if there is none in the URL. */
+  /** Empty if the URL has none. */
   readonly password: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Decides what a failed call means. What matters most is whether it may have been applied. It was certainly not applied only
- * if etcd refused it before it handed it to the cluster, or while applying it, which then applies nothing.
+ * Decides what a failed call means. What matters most is whether it may have been applied. It was certainly not applied
+ * only if etcd refused it before handing it to the cluster, or while applying it, which then changes nothing.
  */
 import { Failure, type FailureCode } from '../../failure.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import type { CallFailure } from '../../grpc/transport.ts';
 
 export type Verdict =
-  /** The server's answer: certain, and the same wherever it is asked. */
+  /** The server's answer is certain, and the same from every server. */
   | { readonly kind: 'refused'; readonly failure: Failure }
   /** We must log in again; nothing was applied. */
   | { readonly kind: 'unknown-user' }
@@ -32,17 +32,17 @@ const LATER: Verdict = { kind: 'later' };
 const UNKNOWN: Verdict = { kind: 'unknown' };
 const UNKNOWN_USER: Verdict = { kind: 'unknown-user' };
 
-/** By etcd's messages, which have not changed since 3.4. */
+/** Recognized by etcd's messages, which have not changed since 3.4. */
 const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
   // Every call asks for a leader, so etcd says this before it handles the request.
   [/etcdserver: no leader/, ELSEWHERE],
   [/not supported for learner|not capable/, ELSEWHERE],
   [/too many requests/, LATER],
-  // The last one means that users were enabled after we connected without one.
+  // The last message means that users were enabled after we connected without one.
   [/invalid auth token|revision of auth store is old|user name is empty/, UNKNOWN_USER],
-  // etcd also says it for a put that it applied although the quota was used up.
+  // etcd also says this about a put that it applied although the quota was used up.
   [/database space exceeded/, { kind: 'full' }],
-  // From our own side of the connection.
+  // Said by our own side of the connection.
   [/the server began (?:a message|messages|a revision) of/, { kind: 'too-long' }],
   [/requested lease not found|key not found/, 'not-found'],
   [/has been compacted/, 'compacted'],

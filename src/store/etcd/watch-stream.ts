@@ -1,6 +1,6 @@
 /**
- * Carries all watches of this process over one stream. Each has an id that we choose, and counts once etcd has confirmed it.
- * When the stream breaks, all open watches fail, and their readers open them again.
+ * Carries all watches of this process over one stream. Each watch has an id that we choose, and counts once etcd has
+ * confirmed it. When the stream breaks, all open watches fail, and their readers open them again.
  */
 import { Failure } from '../../failure.ts';
 import {
@@ -25,7 +25,7 @@ import {
 } from './wire/watch.ts';
 
 interface Asked {
-  /** With the revision at which it was confirmed. */
+  /** Called with the revision at which etcd confirmed the watch. */
   readonly created: (revision: Revision) => void;
   readonly failed: (failure: CallFailure) => void;
 }
@@ -33,9 +33,9 @@ interface Asked {
 interface Watcher {
   readonly watch: EtcdWatch;
   readonly start: Revision;
-  /** Until it is confirmed. */
+  /** Undefined once etcd has confirmed the watch. */
   asked: Asked | undefined;
-  /** The last revision of a fragment: the next one may bring the rest of it. */
+  /** The last revision of a fragment: the next message may bring the rest of it. */
   parted: Parted | undefined;
 }
 
@@ -56,7 +56,7 @@ export class WatchStream {
   /** Watches that etcd has not confirmed yet, wanted or not, in the order in which it will. */
   readonly #unanswered = new Set<number>();
   #lastId = 0;
-  /** For how long nothing was heard of it. */
+  /** For how long nothing was heard on this stream. */
   #quietMs = 0;
   #newest: Revision = 0;
   isOver = false;
@@ -77,7 +77,7 @@ export class WatchStream {
     );
   }
 
-  /** From `start` on; 0 is from now on. */
+  /** Starts a watch at `start`; 0 is from now on. */
   create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): void {
     const id = ++this.#lastId;
     this.#watchers.set(id, { watch, start, asked, parted: undefined });
@@ -87,8 +87,8 @@ export class WatchStream {
   }
 
   /**
-   * One that stays silent when it is asked for a sign of life is as good as broken. Answers whether it is. It is asked
-   * again and again: since 3.4.25 and 3.5.8, etcd passes over a question that comes while one of its watches catches up.
+   * Whether the stream is as good as broken: it stays silent when asked for a sign of life. It is asked again and
+   * again: since 3.4.25 and 3.5.8, etcd ignores the question while one of its watches catches up.
    */
   isSilent(passedMs: number, limitMs: number): boolean {
     if (this.#watchers.size === 0) return false;
@@ -98,7 +98,10 @@ export class WatchStream {
     return false;
   }
 
-  /** Newer ones give no sign while a watch begins at a revision that is still to come: then the connection's must do. */
+  /**
+   * Newer versions of etcd give no sign of life while a watch begins at a revision that is still to come: then only the
+   * connection's own pings tell.
+   */
   #mayStaySilent(): boolean {
     for (const { start } of this.#watchers.values()) if (start > this.#newest) return true;
     return false;
@@ -129,7 +132,7 @@ export class WatchStream {
     this.#newest = Math.max(this.#newest, message.revision);
     const id = message.created ? this.#answered(message.id) : message.id;
     const watcher = id === undefined ? undefined : this.#watchers.get(id);
-    // A sign of life, or the last words of a watch that is no longer wanted.
+    // A sign of life, or the last message for a watch that is no longer wanted.
     if (id === undefined || watcher === undefined) return;
     if (message.created && !message.canceled) {
       watcher.asked?.created(message.revision);
@@ -139,7 +142,7 @@ export class WatchStream {
     if (message.canceled) this.#canceled(id, watcher, message);
   }
 
-  /** Revision by revision: what a fragment parted is put together first. */
+  /** Delivers whole revisions: puts the changes of a revision together that fragments split. */
   #deliver(watcher: Watcher, { changes, isFragment }: WatchMessage, bytes: number): void {
     const { parted } = watcher;
     const all = parted === undefined ? changes : joined(parted.last, changes);
@@ -157,7 +160,10 @@ export class WatchStream {
     this.end(new CallFailure(RESOURCE_EXHAUSTED, told, false));
   }
 
-  /** Which one it was. etcd names none where it refuses one, but answers them in the order in which they were asked for. */
+  /**
+   * Tells which watch was answered. etcd names none when it refuses one, but answers in the order in which they were
+   * asked for.
+   */
   #answered(named: number): number | undefined {
     const id = this.#unanswered.has(named) ? named : this.#unanswered.values().next().value;
     if (id !== undefined) this.#unanswered.delete(id);
@@ -189,7 +195,7 @@ export class WatchStream {
   }
 }
 
-/** Adds in place: copying would take ever longer where one revision comes in many pieces. */
+/** Adds in place: copying would take longer and longer when a revision comes in many pieces. */
 function joined(last: MutableChanges, more: readonly MutableChanges[]): readonly MutableChanges[] {
   const [first, ...others] = more;
   if (first?.revision !== last.revision) return [last, ...more];

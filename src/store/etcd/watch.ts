@@ -41,8 +41,8 @@ export class EtcdWatch extends WatchIterator {
   deliver(all: readonly Changes[], bytes: number): void {
     if (!this.isOpen) return;
     for (const changes of all) {
-      // The request begins one revision early; see the contract of `watch`. And an etcd before 3.4.25 or 3.5.8 may repeat
-      // changes after it has fallen behind.
+      // The request begins one revision early; see the contract of `watch`. And etcd before 3.4.25 or 3.5.8 may repeat
+      // changes after a watch has fallen behind.
       if (changes.revision <= this.since || changes.revision <= this.#delivered) continue;
       this.#delivered = changes.revision;
       if (this.give(changes)) continue;
@@ -56,7 +56,7 @@ export class EtcdWatch extends WatchIterator {
   }
 
   override fail(why: Failure): void {
-    // Now, and not when the reader has read the rest: the store keeps no watch that the server has ended.
+    // Done now, not when the reader has read the rest: the store keeps no watch that the server has ended.
     if (this.isOpen) {
       this.#isFailed = true;
       this.#onOver(this);

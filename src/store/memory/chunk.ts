@@ -2,14 +2,17 @@
 import { compareAge, type Entry, isLive, type LiveEntry } from './entry.ts';
 
 export class Chunk {
-  /** It holds the keys from here up to the next chunk's `low`; the first chunk's is the empty string. */
+  /** The chunk holds the keys from here up to the next chunk's `low`; that of the first chunk is the empty string. */
   low: string;
   readonly entries: Entry[];
   /** Raised when entries move: positions known from before no longer hold. */
   version = 0;
   /** How many of the keys exist. */
   live = 0;
-  /** Those, by age: made when first asked for and kept up from then on. A long queue is read so at every handoff. */
+  /**
+   * The existing keys by age: made when first asked for and kept up to date from then on. Every handoff reads a long
+   * queue this way.
+   */
   #byAge: LiveEntry[] | undefined = undefined;
 
   constructor(low: string, entries: Entry[]) {
@@ -52,7 +55,7 @@ export class Chunk {
     return above;
   }
 
-  /** Takes out the entries whose keys do not exist, and says how many they were. */
+  /** Takes out the entries whose keys do not exist, and returns how many there were. */
   clear(): number {
     const { entries } = this;
     let kept = 0;
@@ -62,21 +65,21 @@ export class Chunk {
     }
     const cleared = entries.length - kept;
     entries.length = kept;
-    // What was cleared at the front belongs to the chunk before again: a range that ends there lies in the chunk before alone.
+    // Keys cleared at the front belong to the chunk before again: a range that ends there then lies in that chunk alone.
     if (kept > 0 && this.low !== '') this.low = (entries[0] as Entry).key;
     this.version++;
     return cleared;
   }
 }
 
-/** From the end: a key that just came to be is the youngest, but for those made in the same transaction. */
+/** Searches from the end: a new key is the youngest, except for others of the same transaction. */
 export function insertByAge(byAge: LiveEntry[], entry: LiveEntry): void {
   let at = byAge.length;
   while (at > 0 && compareAge(byAge[at - 1] as LiveEntry, entry) > 0) at--;
   insertAt(byAge, at, entry);
 }
 
-/** `splice` of one element, at a third of the price. */
+/** Does what `splice` does for one element, at a third of the cost. */
 function insertAt<T>(list: T[], at: number, item: T): void {
   list.push(item);
   for (let i = list.length - 1; i > at; i--) list[i] = list[i - 1] as T;

@@ -22,9 +22,10 @@ export interface MemoryOptions {
 }
 
 /**
- * The garbage collector copies every document of the history each time it clears its young generation: at 1,024 revisions that
- * is little, at 4,096 a fifth of the time of an acquire, and at 16,384 they outgrow the young generation and cost four times
- * as much. A reader that falls behind further than this has stood still for more than a millisecond, and lists again.
+ * The garbage collector copies every document of the history each time it clears its young generation: at 1,024
+ * revisions that is little, at 4,096 a fifth of the time of an acquire, and at 16,384 they outgrow the young generation
+ * and cost four times as much. A reader that falls behind further than this has not read for more than a millisecond,
+ * and lists again.
  */
 const DEFAULT_HISTORY = 1024;
 

@@ -10,11 +10,11 @@ import type { HeldLease } from './leases.ts';
 
 export class Entry {
   readonly key: string;
-  /** Whether `<` orders its key against any other. */
+  /** Whether `<` compares its key correctly with any other. */
   readonly isPlain: boolean;
-  /** Replaced, never changed: results and history still hold the one before. Absent while the key does not exist. */
+  /** Replaced, never changed: results and history still hold the pair before. Undefined while the key does not exist. */
   pair: KeyValue | undefined = undefined;
-  /** Where it stands in the order of keys, once it ever existed. */
+  /** Where it stands in the order of keys; undefined until the key first exists. */
   chunk: Chunk | undefined = undefined;
   lease: HeldLease | undefined = undefined;
   /** Its index among the lease's entries. */
@@ -28,7 +28,7 @@ export class Entry {
   }
 }
 
-/** One whose key exists. */
+/** An entry whose key exists. */
 export type LiveEntry = Entry & { pair: KeyValue };
 
 export function isLive(entry: Entry | undefined): entry is LiveEntry {
@@ -39,7 +39,7 @@ export function compareEntries(a: Entry, b: Entry): number {
   return compareKeys(a.key, b.key);
 }
 
-/** By create revision; those made in one transaction, by key. */
+/** Compares by create revision; keys made in one transaction, by key. */
 export function compareAge(a: LiveEntry, b: LiveEntry): number {
   return a.pair.createRevision - b.pair.createRevision || compareKeys(a.key, b.key);
 }

@@ -4,7 +4,7 @@
  */
 import type { Change, Revision } from '../contract.ts';
 
-/** What one revision changed: mostly one key, and then without a list around it. */
+/** What one revision changed: most often one key, which then needs no list around it. */
 export type Changed = Change | readonly Change[];
 
 export class History {
@@ -42,21 +42,21 @@ export class History {
     this.#compacted = upTo;
   }
 
-  /** The first revision from `from` on, which must not be forgotten, that changed a key of which `isWanted` is true. */
+  /** The first revision from `from` on that changed a wanted key. `from` must not be forgotten. */
   find(from: Revision, isWanted: (key: string) => boolean): Revision | undefined {
     for (let revision = from; revision <= this.#revision; revision++)
       if (this.at(revision, isWanted) !== undefined) return revision;
     return undefined;
   }
 
-  /** What this revision changed of what is wanted. */
+  /** The wanted changes of this revision. */
   at(revision: Revision, isWanted: (key: string) => boolean): readonly Change[] | undefined {
     const changed = this.#slots[revision % this.#limit];
     return changed === undefined ? undefined : select(changed, isWanted);
   }
 }
 
-/** Those of the changes that are wanted; `undefined` if there are none. */
+/** The wanted changes; `undefined` if there are none. */
 export function select(changed: Changed, isWanted: (key: string) => boolean): readonly Change[] | undefined {
   if (!isSeveral(changed)) return isWanted(keyOf(changed)) ? [changed] : undefined;
   const wanted = changed.filter((change) => isWanted(keyOf(change)));

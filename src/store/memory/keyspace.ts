@@ -12,8 +12,9 @@ import { byAge, byKey, countIn } from './part.ts';
 import { SortedEntries } from './sorted-entries.ts';
 
 /**
- * How many entries of deleted keys are kept in case the key comes back; past that, the longest deleted are cleared. More
- * would help programs that rotate many keys, and slow down programs that use every name once: reads walk past these entries.
+ * How many entries of deleted keys are kept in case the key comes back; beyond that, those deleted longest ago are
+ * cleared. More would help programs that rotate many keys, but slow down programs that use every name once: reads walk
+ * past these entries.
  */
 export const KEPT_GONE = 128;
 export const CLEARED_AT_ONCE = 32;
@@ -142,7 +143,7 @@ export class Keyspace implements TransactionKeys {
     return entry;
   }
 
-  /** The entry of a key, whether or not the key exists. Throws `invalid` if it cannot exist. */
+  /** The entry of a key, whether or not the key exists. Throws `invalid` if no such key can exist. */
   place(key: string): Entry {
     const found = this.#find(key);
     if (found !== undefined) return found;

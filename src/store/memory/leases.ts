@@ -1,7 +1,7 @@
 /**
- * Leases and the keys that die with them. Renewing one only moves its deadline: its timer finds out when it rings,
- * and sleeps for the rest. So a heartbeat costs no timer, and a timer that rings late revives nothing, since
- * every question about a lease looks at the deadline first.
+ * Leases and the keys that die with them. Renewing a lease only moves its deadline: when its timer fires, it sees the
+ * new deadline and sleeps for the rest. So a heartbeat costs no timer, and a timer that fires late revives nothing,
+ * since every question about a lease looks at the deadline first.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import type { LeaseId } from '../contract.ts';
@@ -10,7 +10,7 @@ import type { Entry } from './entry.ts';
 export interface HeldLease {
   readonly id: LeaseId;
   readonly ttlMs: number;
-  /** In no order: a list that is filled from its end costs a fraction of a set. */
+  /** The keys in no order: a list that is filled from its end costs a fraction of a set. */
   readonly entries: Entry[];
   /** On the monotonic clock. */
   deadline: number;
@@ -21,7 +21,7 @@ export class Leases {
   readonly #clock: Clock;
   readonly #onExpired: (lease: HeldLease) => void;
   readonly #held = new Map<LeaseId, HeldLease>();
-  /** The one asked for last: mostly this process's session. */
+  /** The lease asked for last: most often that of this process's session. */
   #last: HeldLease | undefined;
   #granted = 0;
 
@@ -44,13 +44,13 @@ export class Leases {
     return lease;
   }
 
-  /** The lease, even if its time is over but unnoticed: a transaction does not read the clock. */
+  /** The lease, even if its time is over and nobody has noticed yet: a transaction does not read the clock. */
   get(id: LeaseId): HeldLease | undefined {
     if (this.#last?.id !== id) this.#last = this.#held.get(id);
     return this.#last;
   }
 
-  /** The lease, unless its time is over; then it ends here and now, whether or not its timer has rung. */
+  /** The lease, unless its time is over; then it ends here and now, whether or not its timer has fired. */
   getUnexpired(id: LeaseId): HeldLease | undefined {
     const lease = this.#held.get(id);
     if (lease === undefined || this.remainingMs(lease) > 0) return lease;
@@ -66,7 +66,7 @@ export class Leases {
     return lease.deadline - this.#clock.monotonic();
   }
 
-  /** Its keys are the engine's to delete. */
+  /** Removes the lease; the engine deletes its keys. */
   remove(lease: HeldLease): void {
     lease.timer.cancel();
     this.#held.delete(lease.id);

@@ -30,7 +30,7 @@ export function byKey(parts: readonly Part[], limit = Number.POSITIVE_INFINITY):
   return found;
 }
 
-/** The oldest come first, and of whole chunks no more are looked at than may be among them. */
+/** Sorts by age, oldest first. In whole chunks it looks only at entries that may be among the oldest `limit`. */
 export function byAge(parts: readonly Part[], limit: number): LiveEntry[] {
   const oldest: LiveEntry[] = [];
   for (const { chunk, from, to } of parts) {
@@ -46,7 +46,7 @@ export function byAge(parts: readonly Part[], limit: number): LiveEntry[] {
   return oldest;
 }
 
-/** Whether it is among the `limit` oldest so far. */
+/** Keeps the entry if it is among the `limit` oldest so far; returns whether it is. */
 function keepIfOld(oldest: LiveEntry[], entry: LiveEntry, limit: number): boolean {
   if (oldest.length === limit) {
     if (limit === 0 || compareAge(entry, oldest[limit - 1] as LiveEntry) > 0) return false;

@@ -14,7 +14,7 @@ interface Shared {
 
 const open = new Map<string, Shared>();
 
-/** Opens the store of this name in this process; all who name it share it. */
+/** Opens the store of this name in this process; all openers of the same name share it. */
 export function openSharedMemory(name: string, options: MemoryOptions = {}): MemoryStore {
   const shared = open.get(name) ?? create(name, options);
   refuseOtherOptions(name, shared.options, options);

@@ -1,6 +1,6 @@
 /**
- * The entries in order of their keys. It changes only when a key comes that has no place in it yet, or places are
- * cleared: not when a key is put again, nor when it is deleted and comes back.
+ * The entries in order of their keys. The order changes only when a key arrives that has no place yet, or when places
+ * are cleared: not when a key is put again, nor when it is deleted and comes back.
  *
  *     low ''                 low 'q/lock/b/…'       low 'r/lock/…'
  *     [ a… q/lock/a/… ]      [ q/lock/b/… q/… ]     [ r/lock/… ]         chunks
@@ -19,7 +19,7 @@ interface Slice extends Part {
   readonly version: number;
 }
 
-/** Longer chunks cost more to make room in, shorter ones more to find. */
+/** Longer chunks cost more to insert into, shorter ones more to find. */
 const FULL = 64;
 /** How many entries of deleted keys a range read may have to walk past. */
 const FEW_PLACES = 8;
@@ -42,7 +42,7 @@ export class SortedEntries {
     if (chunk.entries.length > FULL) this.#chunks.splice(number + 1, 0, chunk.split());
   }
 
-  /** Takes out, where this entry has its place, all whose keys do not exist. */
+  /** Clears, in the chunk of this entry, all entries whose keys do not exist. */
   clearAround(entry: Entry): void {
     if (entry.chunk !== undefined) this.#clear(entry.chunk);
   }
@@ -53,8 +53,8 @@ export class SortedEntries {
   }
 
   /**
-   * Every acquire and release asks whether a queue is empty, mostly of ranges around which nothing moved. Then the place of
-   * the range is known, and only the entries in it are checked, mostly none.
+   * Every acquire and release asks whether a queue is empty, most often for a range around which nothing moved. Then
+   * the place of the range is known, and only the entries in it are checked, most often none.
    */
   isEmpty(first: string, end: string): boolean {
     const slice = this.#slices.get(first);
@@ -62,7 +62,7 @@ export class SortedEntries {
       return this.#lookWhetherEmpty(first, end);
     const { entries } = slice.chunk;
     for (let at = slice.from; at < slice.to; at++) if (isLive(entries[at])) return false;
-    // A long queue has ended. Its entries are cleared, or every later acquire would walk past them.
+    // A long queue has ended. Its entries are cleared; otherwise, every later acquire would walk past them.
     if (slice.to - slice.from > FEW_PLACES) this.#clear(slice.chunk);
     return true;
   }
@@ -113,7 +113,7 @@ export class SortedEntries {
     return low - 1;
   }
 
-  /** Of the first entry in the chunk that is not before the key. */
+  /** The position of the first entry in the chunk that is not before the key. */
   #positionIn({ entries }: Chunk, key: string): number {
     let low = 0;
     let high = entries.length;

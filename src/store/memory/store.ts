@@ -8,7 +8,7 @@ import { MemoryEngine, type MemoryOptions } from './engine.ts';
 import type { HeldLease } from './leases.ts';
 import type { MemoryWatch } from './watches.ts';
 
-/** A store of its own that lives in this process and ends when it is closed. */
+/** Opens a new store that lives in this process and ends when it is closed. */
 export function openMemory(options: MemoryOptions = {}): MemoryStore {
   const engine = new MemoryEngine(options);
   return new MemoryStore(engine, () => engine.leases.stop());

@@ -4,7 +4,7 @@
  */
 import { COMPRESSION_ERROR, ProtocolError } from '../frames.ts';
 
-/** Bits of each byte's code, and of the end mark's at last. */
+/** The number of bits in each byte's code; the last is that of the end mark. */
 const LENGTHS = [
   ...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28],
   ...[28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28],

@@ -12,7 +12,7 @@ export function grantMessage(ttlMs: number): Uint8Array {
     .finish();
 }
 
-/** Of a request that says nothing but which lease: its end, or its renewal. */
+/** A request that only names a lease: to end it, or to renew it. */
 export function leaseMessage(id: LeaseId): Uint8Array {
   const writer = newWriter().uint32(0x08);
   writeLease(writer, id);
@@ -25,7 +25,7 @@ export function leaseStateMessage(id: LeaseId): Uint8Array {
   return writer.uint32(0x10).bool(true).finish();
 }
 
-/** A granted or renewed lease; one that had ended has no time. */
+/** A granted or renewed lease; the ttl of a lease that had ended is 0. */
 export function grantedLease(message: Uint8Array): Lease {
   const reader = newReader(message);
   let id: LeaseId = '';
@@ -63,7 +63,7 @@ export function leaseState(message: Uint8Array, keyspace: Keyspace): LeaseState 
     }
   }
   if (granted === 0) return null;
-  // Less than nothing, which is read as more than can be, once its time is over and etcd has not yet seen to it.
+  // When the time is over and etcd has not ended the lease yet, it answers a negative number, which is read as a huge one.
   const left = Number.isSafeInteger(remaining) ? remaining : 0;
   return { id, ttlMs: 1000 * granted, remainingMs: 1000 * left, keys: keys.sort(compareKeys) };
 }

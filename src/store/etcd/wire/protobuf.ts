@@ -19,7 +19,7 @@ const EIGHT_BYTES = 1;
 const BYTES = 2;
 const FOUR_BYTES = 5;
 
-/** Where the message that begins here ends; the reader stands behind its length. `within`: where the one around it ends. */
+/** Where the message that begins here ends; the reader has just read its length. `within`: where the message around it ends. */
 export function endOfMessage(reader: protobuf.Reader, within: number = reader.len): number {
   const length = reader.uint32();
   const end = reader.pos + length;
@@ -27,25 +27,25 @@ export function endOfMessage(reader: protobuf.Reader, within: number = reader.le
   return end;
 }
 
-/** To be called behind the last field: one that was longer than the message around it is no field of etcd's. */
+/** To be called after the last field: a field that is longer than the message around it cannot come from etcd. */
 export function mustEndAt(reader: protobuf.Reader, end: number): void {
   if (reader.pos !== end) throw new RangeError('a field is longer than the message it is in');
 }
 
 /**
- * How many pairs, events or keys one message may have. Each takes some 300 bytes once it is read, but as few as two on
- * the way: without a limit, a message that we take would become an object for each two of its bytes.
+ * How many pairs, events or keys one message may have. Each takes some 300 bytes of memory, but as few as two bytes in
+ * the message: without a limit, a message could become one object for every two of its bytes.
  */
 const MOST_ENTRIES = 1_000_000;
 
-/** Of the message that is read at the moment; messages are read one after the other. */
+/** Counts the entries of the message that is being read; messages are read one after the other. */
 let entries = 0;
 
 export function countEntry(): void {
   if (++entries > MOST_ENTRIES) throw new RangeError(`a message of more than ${MOST_ENTRIES} entries`);
 }
 
-/** Goes over a field that is of no interest, or that a newer etcd has added. etcd has no groups, which could be nested. */
+/** Skips a field that is of no interest, or that a newer etcd has added. etcd uses no groups, which could be nested. */
 export function skip(reader: protobuf.Reader, tag: number): void {
   switch (tag & 7) {
     case VARINT:

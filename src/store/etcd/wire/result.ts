@@ -1,4 +1,4 @@
-/** What etcd answers to a transaction or a read. */
+/** Reads etcd's answer to a transaction or a read. */
 import { MOST_OPERATIONS } from '../../check.ts';
 import type {
   KeyValue,
@@ -22,7 +22,7 @@ export function transactionResult(message: Uint8Array, keyspace: Keyspace): Tran
 }
 
 function readTransactionResult(reader: Reader, end: number, keyspace: Keyspace, depth: number): TransactionResult {
-  // No transaction that we send is nested deeper; one level takes two bytes, and the stack has an end.
+  // No transaction that we send is nested deeper. One level takes only two bytes, so a message could exhaust the stack.
   if (depth > MOST_OPERATIONS) throw new RangeError(`transactions that are nested more than ${MOST_OPERATIONS} deep`);
   let revision: Revision = 0;
   let succeeded = false;
@@ -39,7 +39,7 @@ function readTransactionResult(reader: Reader, end: number, keyspace: Keyspace, 
   return { succeeded, revision, results };
 }
 
-/** Throws if it is no answer to this transaction: callers take each result for that of the operation in its place. */
+/** Throws if the results do not fit this transaction: callers take each result as that of the operation in the same place. */
 export function mustAnswer(
   asked: Transaction,
   { succeeded, results }: Pick<TransactionResult, 'succeeded' | 'results'>,
@@ -60,7 +60,7 @@ function mustKeepLimit(read: Read, { pairs }: ReadResult): void {
   if (pairs.length > most) throw new RangeError(`${pairs.length} pairs where at most ${most} were asked for`);
 }
 
-/** The revision is all that is wanted of a header. */
+/** Reads only the revision of a header. */
 export function readHeader(reader: Reader, within: number): Revision {
   const end = endOfMessage(reader, within);
   let revision: Revision = 0;
@@ -118,11 +118,11 @@ function readReadResult(reader: Reader, end: number, keyspace: Keyspace): ReadRe
     else skip(reader, tag);
   }
   mustEndAt(reader, end);
-  // etcd counts the whole range, whatever the limit: for a reader of pages only `more` matters.
+  // etcd counts the whole range, whatever the limit; a reader of pages needs only `more`.
   return { do: 'read', pairs, more, count: pairs.length || count };
 }
 
-/** Of a read that is no part of a transaction. */
+/** Reads the answer to a read outside a transaction. */
 export function readResult(message: Uint8Array, keyspace: Keyspace): ReadResult {
   const reader = newReader(message);
   return readReadResult(reader, reader.len, keyspace);
@@ -152,7 +152,7 @@ export function readPair(reader: Reader, within: number, keyspace: Keyspace): Ke
   return { key: keyspace.ourKey(key) ?? key, value: Value.text(text), createRevision, modRevision, version, lease };
 }
 
-/** Of an answer that is nothing but its header. */
+/** Reads an answer that has only a header. */
 export function revisionOf(message: Uint8Array): Revision {
   const reader = newReader(message);
   let revision: Revision = 0;

@@ -1,4 +1,4 @@
-/** Requests to the server itself: a token, its state, what it still remembers. */
+/** Requests to the server itself: for a token, its state, and the history that it still has. */
 import type { Revision } from '../../contract.ts';
 import { readNumber } from './int64.ts';
 import { newReader, newWriter, skip } from './protobuf.ts';
@@ -22,14 +22,14 @@ export function compactMessage(revision: Revision): Uint8Array {
   return newWriter().uint32(0x08).int64(revision).finish();
 }
 
-/** How many there are of one key, as it was at `revision`; 0 is now. */
+/** Asks how many pairs a key has (none or one) at `revision`; 0 is now. */
 export function countMessage(etcdKey: string, revision: Revision): Uint8Array {
   const writer = newWriter().uint32(0x0a).string(etcdKey);
   if (revision > 0) writer.uint32(0x20).int64(revision);
   return writer.uint32(0x48).bool(true).finish();
 }
 
-/** How a server of the etcd is. */
+/** The state of a server of the etcd. */
 export interface ServerStatus {
   /** `3.4.23`. */
   readonly version: string;
@@ -37,7 +37,7 @@ export interface ServerStatus {
   readonly databaseBytes: number;
   /** Whether the cluster has a leader. */
   readonly hasLeader: boolean;
-  /** Alarms, such as that of a full database; empty where all is well. */
+  /** Alarms, such as that of a full database; empty if all is well. */
   readonly errors: readonly string[];
 }
 

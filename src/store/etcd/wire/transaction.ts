@@ -16,7 +16,7 @@ export function transactionMessage(transaction: Transaction, keyspace: Keyspace)
   throw new Failure('invalid', told);
 }
 
-/** Unless `--max-request-bytes` says otherwise. etcd adds a few bytes of its own, and a proxy may too. */
+/** etcd's limit, unless `--max-request-bytes` says otherwise. etcd adds a few bytes of its own, and a proxy may too. */
 const LARGEST_REQUEST = 1.5 * 1024 * 1024 - 1024;
 
 function writeTransaction(writer: Writer, { compare, success, failure }: Transaction, keyspace: Keyspace): void {
@@ -89,7 +89,7 @@ function writeOperation(writer: Writer, operation: Operation, keyspace: Keyspace
   writer.ldelim();
 }
 
-/** Read, deletion and watch all begin with it. */
+/** Writes the range with which read, deletion and watch all begin. */
 export function writeRange(writer: Writer, range: KeyRange, keyspace: Keyspace): void {
   writer.uint32(0x0a).string(keyspace.etcdStart(range));
   const end = keyspace.etcdEnd(range);
@@ -119,7 +119,7 @@ function writePut(writer: Writer, { key, value, lease }: Put, keyspace: Keyspace
   }
 }
 
-/** All keys of a range that were made in one revision, as they were at another. */
+/** Reads all keys of a range that were made in one revision, as they were at another. */
 export function peersMessage(range: KeyRange, created: Revision, at: Revision, keyspace: Keyspace): Uint8Array {
   const writer = newWriter();
   writeRange(writer, range, keyspace);

@@ -7,8 +7,9 @@ import { readHeader, readPair } from './result.ts';
 import { writeRange } from './transaction.ts';
 
 /**
- * From `start` on; 0 is from now on. In fragments: without, etcd puts up to a thousand revisions that a watch has missed
- * into one message, however large their values are. A fragment is not larger than a request may be.
+ * Starts a watch at `start`; 0 is from now on. It asks for fragments: without them, etcd puts up to a thousand
+ * revisions that a watch has missed into one message, however large their values are. A fragment is not larger than a
+ * request may be.
  */
 export function createWatch(id: number, range: KeyRange, start: Revision, keyspace: Keyspace): Uint8Array {
   const writer = newWriter();
@@ -30,16 +31,16 @@ export function requestProgress(): Uint8Array {
 
 export interface WatchMessage {
   readonly revision: Revision;
-  /** Of the watch that it is for; beyond all that are given where it is for none. */
+  /** The id of the watch that the message is for; larger than any given id if it is for none. */
   readonly id: number;
   readonly created: boolean;
   readonly canceled: boolean;
-  /** Above 0 where that is why it was cancelled. */
+  /** Above 0 if the watch was cancelled because history up to here was compacted. */
   readonly compacted: Revision;
   readonly reason: string;
-  /** More of its last revision may be in the next message for this watch. */
+  /** The next message for this watch may have more of the last revision. */
   readonly isFragment: boolean;
-  /** By revision: a message may carry several, and only fragments part the changes of one. */
+  /** By revision: a message may carry several, and only a fragment may split the changes of one. */
   readonly changes: readonly MutableChanges[];
 }
 
