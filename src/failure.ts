@@ -50,15 +50,20 @@ export class Failure extends Error {
 
   /** Also true for an error of another copy of this package. */
   static override [Symbol.hasInstance](error: unknown): boolean {
-    // A subclass exists only once, so `instanceof` works for it.
+    // A subclass of which there are copies as well has its own.
     if (this !== Failure) return Function.prototype[Symbol.hasInstance].call(this, error);
-    return typeof error === 'object' && error !== null && MARK in error;
+    return isMarked(error, MARK);
   }
 
   /** Whether it is a `Failure`, and has this code if one is named. */
   static is(error: unknown, code?: FailureCode): error is Failure {
     return error instanceof Failure && (code === undefined || error.code === code);
   }
+}
+
+/** Whether it has the mark that every copy of a class gives to its errors. */
+export function isMarked(error: unknown, mark: symbol): boolean {
+  return typeof error === 'object' && error !== null && mark in error;
 }
 
 /** Passwords are hidden wherever a URL or an argument is shown. */

@@ -10,7 +10,7 @@ import type {
   Token,
   TooLarge,
 } from '../core/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure, isMarked } from '../failure.ts';
 
 /** What others get to see of a holder. */
 export interface HeldBy {
@@ -62,6 +62,9 @@ export type Refusal =
 /** The refusals of these kinds, as a `try…` answers them. */
 export type Refused<Kind extends Refusal['kind']> = Extract<Refusal, { readonly kind: Kind }> & { readonly ok: false };
 
+const NOT_ACQUIRED = Symbol.for('signalbox.NotAcquired');
+const HOLD_LOST = Symbol.for('signalbox.HoldLost');
+
 /** Thrown by what waits (`acquire`, `run`, `claim`) when it ends without a hold. */
 export class NotAcquired extends Failure {
   /** What was asked for, such as `lock/main-branch`. */
@@ -69,12 +72,21 @@ export class NotAcquired extends Failure {
   /** Why it was not granted. */
   readonly refusal: Refusal;
 
+  static {
+    Object.defineProperty(this.prototype, NOT_ACQUIRED, { value: true });
+  }
+
   /** `refusal` explains itself in the message. */
   constructor(resource: string, refusal: Refusal) {
     super('not-acquired', `${resource}: ${explained(refusal)}`);
     this.name = 'NotAcquired';
     this.resource = resource;
     this.refusal = refusal;
+  }
+
+  /** Also true for one of another copy of this package: `signalbox/client` contains one, so that it fits into a page. */
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    return this === NotAcquired ? isMarked(error, NOT_ACQUIRED) : super[Symbol.hasInstance](error);
   }
 }
 
@@ -89,6 +101,10 @@ export class HoldLost extends Failure {
   /** Why it was taken, if it was. */
   readonly reason: string | undefined;
 
+  static {
+    Object.defineProperty(this.prototype, HOLD_LOST, { value: true });
+  }
+
   /** `loss` explains itself in the message. */
   constructor(resource: string, loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }) {
     super('hold-lost', `${resource}: the hold was lost: ${lossTold(loss)}`);
@@ -97,6 +113,11 @@ export class HoldLost extends Failure {
     this.why = loss.why;
     this.by = loss.by;
     this.reason = loss.reason;
+  }
+
+  /** As for `NotAcquired`. */
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    return this === HoldLost ? isMarked(error, HOLD_LOST) : super[Symbol.hasInstance](error);
   }
 }
 
