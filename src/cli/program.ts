@@ -3,11 +3,11 @@ import { type Argument, Command, type CommanderError, Help, Option } from 'comma
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { redacted } from '../core/redacted.ts';
 import { CliExit } from './exit-code.ts';
-import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
+import { refuseContradictions, refuseSwallowedOptions, refuseWrongValues } from './option-values.ts';
 import { complain, printText } from './output.ts';
 import { report } from './report.ts';
 import { refuseUnshared } from './shared-store.ts';
-import { unknownCommand, usageProblem } from './usage.ts';
+import { isJson, unknownCommand, usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
 /** The options of every command, accepted before its name and after it. */
@@ -88,9 +88,8 @@ function refuseUnknownHelp(program: Command, [name, ...words]: readonly string[]
   let command = program.commands.find((one) => one.name() === name);
   for (const word of words) {
     if (command === undefined || word.startsWith('-') || command.commands.length === 0) return;
-    const names = command.commands.map((one) => one.name());
     const inner = command.commands.find((one) => one.name() === word);
-    if (inner === undefined) throw unknownCommand(command, word, names);
+    if (inner === undefined) throw unknownCommand(command, word);
     command = inner;
   }
 }
@@ -136,16 +135,19 @@ function frame(command: Command): void {
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
     .configureHelp({ subcommandTerm: termOf, optionDescription: purposeOf })
     .helpCommand(false)
+    .showSuggestionAfterError(false)
     .configureOutput({
       outputError: () => undefined,
       writeOut: printText,
-      writeErr: (text) => complain(text.trimEnd()),
+      // Only help, where no command was named; a program gets an object instead.
+      writeErr: (text) => isJson(command) || complain(text.trimEnd()),
       getOutHasColors: () => false,
     })
     .exitOverride((error) => {
       throw ended(command, error);
     });
   command.options.find(({ long }) => long === '--version')?.helpGroup(EVERYWHERE);
+  refuseWrongValues(command);
   refuseSwallowedOptions(command);
   refuseContradictions(command);
 }

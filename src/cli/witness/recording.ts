@@ -193,7 +193,7 @@ function countArgument(text: string): number {
 function jsonArgument(text: string): Json {
   try {
     return JSON.parse(text) as Json;
-  } catch {
-    throw new InvalidArgumentError('expected JSON');
+  } catch (error) {
+    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
   }
 }
