@@ -133,7 +133,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     const { over } = serving;
     const ended = over === undefined ? signal : AbortSignal.any([signal, over]);
     if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
-    // Whoever supervises this process starts it again.
+    // Ends with an error, so that the supervisor (systemd, a container) starts the server again.
     if (!signal.aborted) over?.throwIfAborted();
   } finally {
     await serving.close();
