@@ -30,7 +30,7 @@ place: in a git repository its common directory, so that all worktrees share it;
 directory. SIGNALBOX_LOG=debug logs on stderr what happens in the store.
 
 Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 store unreachable
-            75 not acquired · 76 lost while running · 77 not the owner`;
+            75 not acquired · 76 lost while running · 77 not the owner, or refused`;
 
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine(given: readonly string[]): Promise<void> {

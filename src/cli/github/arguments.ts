@@ -74,17 +74,18 @@ export function askingOf(options: AskOptions, signal?: AbortSignal): AcquireOpti
 export function refusal(error: string, reason: LockReason): CliExit {
   return new CliExit(exitCodeOf(reason), error, {
     reason: reason.kind === 'retries-exhausted' ? reason.last.kind : reason.kind,
+    ...(reason.kind === 'unauthorised' && { code: 'forbidden' }),
   });
 }
 
 function exitCodeOf(reason: LockReason): number {
   switch (reason.kind) {
     case 'unreachable':
-    case 'unauthorised':
     case 'foreign-ref':
       return EXIT.unreachable;
+    case 'unauthorised':
     case 'not-owner':
-      return EXIT.notOwner;
+      return EXIT.notPermitted;
     case 'already-locked':
     case 'assigned':
     case 'retries-exhausted':
