@@ -22,7 +22,7 @@ Examples:
   signalbox events tail --json --for 1h >> events.jsonl
 
 Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
-  ${KINDS}`;
+${KINDS}`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

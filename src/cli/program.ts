@@ -3,8 +3,9 @@ import { type Argument, Command, type CommanderError, Help, Option } from 'comma
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { redacted } from '../core/redacted.ts';
 import { CliExit } from './exit-code.ts';
+import { fitted } from './help-width.ts';
 import { refuseContradictions, refuseSwallowedOptions, refuseWrongValues } from './option-values.ts';
-import { complain, printText } from './output.ts';
+import { complain, printText, screen } from './output.ts';
 import { report } from './report.ts';
 import { refuseUnshared } from './shared-store.ts';
 import { isJson, unknownCommand, usageProblem } from './usage.ts';
@@ -138,9 +139,9 @@ function frame(command: Command): void {
     .showSuggestionAfterError(false)
     .configureOutput({
       outputError: () => undefined,
-      writeOut: printText,
+      writeOut: (text) => printText(fitted(text, helpWidth())),
       // Only help, where no command was named; a program gets an object instead.
-      writeErr: (text) => isJson(command) || complain(text.trimEnd()),
+      writeErr: (text) => isJson(command) || complain(fitted(text.trimEnd(), helpWidth())),
       getOutHasColors: () => false,
     })
     .exitOverride((error) => {
@@ -150,6 +151,11 @@ function frame(command: Command): void {
   refuseWrongValues(command);
   refuseSwallowedOptions(command);
   refuseContradictions(command);
+}
+
+/** Without a terminal the same as commander's. */
+function helpWidth(): number {
+  return screen().columns ?? 80;
 }
 
 /** The command's name and arguments, without the `[options]` that every command has. */

@@ -29,7 +29,7 @@ inside it re-enters these holds.
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
             64 usage · 69 store unreachable, or a guard cannot be judged
             75 not begun: not acquired, or a guard does not pass
-            76 lost while running`;
+            76 lost while running · 77 the store refuses you`;
 
 /** Loads modules only in the action, so that `--help` and mistakes are fast. */
 export function define(command: Command): void {

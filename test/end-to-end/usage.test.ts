@@ -108,6 +108,16 @@ describe('help', () => {
   });
 });
 
+describe('help without a terminal', () => {
+  it('fits into 80 columns, with the examples still to be copied', async () => {
+    const { stdout } = await signalbox(['run', '--help']);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    expect(stdout).toContain(
+      "--guard 'fileNotExists: FREEZE' \\\n      --guard 'command: {cmd: make test}' -- git push\n",
+    );
+  });
+});
+
 describe('the options that every command has', () => {
   it('work before the command, between its words and after it', async () => {
     const store = `file:${scratch.path('elsewhere')}`;
