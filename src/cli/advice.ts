@@ -3,18 +3,18 @@ import type { Command } from 'commander';
 import { ServerRefusal } from '../client/problem.ts';
 import { Failure } from '../failure.ts';
 import { storeUrl } from '../runtime/location/location.ts';
-import { WITNESS_IS_OFF } from '../runtime/witness/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { quoted } from './pipeline/words.ts';
 import type { GlobalOptions } from './program.ts';
 import { serverOf } from './remote/url.ts';
+import { WitnessOff } from './witness/with-witness.ts';
 
 /** The same error, with the same code, in the words of the command line. */
 export function advised(error: unknown, command: Command): unknown {
   if (!Failure.is(error)) return error;
   if (isWitnessOff(error)) return new Failure('invalid', witnessIsOff(command), { cause: error });
   if (error instanceof ServerRefusal) return refusalAdvised(error, command);
-  if (isWrongPlace(error)) return new Failure(error.code, `${error.message}\n  ${OTHER_PLACE}`, { cause: error });
+  if (isWrongPlace(error)) return new Failure(error.code, `${error.message}\n  ${OTHER_PLACE}`, { cause: error.cause });
   return error;
 }
 
@@ -27,14 +27,14 @@ function isWrongPlace({ code, cause, message }: Failure): boolean {
 }
 
 function isWitnessOff(error: Failure): boolean {
-  return error instanceof ServerRefusal ? error.problem.code === 'witness-off' : error.message === WITNESS_IS_OFF;
+  return error instanceof WitnessOff || (error instanceof ServerRefusal && error.problem.code === 'witness-off');
 }
 
 function witnessIsOff(command: Command): string {
   const what = 'the witness of this store is off, so there is no record of its changes';
   if (serverOf(command) !== undefined) {
-    const how = 'start signalbox serve with ?witness=on at the end of the URL of its store';
-    return `${what}\n  whoever operates the server can switch it on:\n  ${how}`;
+    const how = 'restart signalbox serve with ?witness=on at the end of the URL of its store';
+    return `${what}\n  to switch it on, on the machine of the server:\n  ${how}`;
   }
   const url = withoutPassword(storeUrl(command.optsWithGlobals<GlobalOptions>().store));
   const on = `${url}${url.includes('?') ? '&' : '?'}witness=on`;

@@ -6,6 +6,7 @@ import { nameProblem } from '../core/index.ts';
 import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, type Terms } from './agents/content.ts';
 import type { Change } from './agents/init.ts';
 import { PROTECTED } from './agents/judge.ts';
+import { NAMES } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { complain, print, printable, printJson } from './output.ts';
 import { isJson } from './store.ts';
@@ -34,7 +35,7 @@ interface InitFlags {
 function init(command: Command): void {
   const all = (value: string, before: readonly Client[]): readonly Client[] => {
     const client = CLIENTS.find((one) => one === value);
-    if (client === undefined) throw new InvalidArgumentError(`Expected ${CLIENTS.join(', ')}.`);
+    if (client === undefined) throw new InvalidArgumentError(`expected ${CLIENTS.join(', ')}`);
     return [...before, client];
   };
   command
@@ -72,8 +73,7 @@ says why.`,
 }
 
 function lockName(text: string): string {
-  const problem = nameProblem(text, 'lock');
-  if (problem !== undefined) throw new InvalidArgumentError(`${problem}.`);
+  if (nameProblem(text) !== undefined) throw new InvalidArgumentError(`expected ${NAMES}`);
   return text;
 }
 
@@ -155,7 +155,7 @@ function hook(command: Command): void {
   command
     .description('the program of the hooks: reads what a client sends on stdin, and answers it')
     .argument('<client>', clients.join(' or '), (text: string) => {
-      if (!clients.includes(text as HookedClient)) throw new InvalidArgumentError(`Expected ${clients.join(' or ')}.`);
+      if (!clients.includes(text as HookedClient)) throw new InvalidArgumentError(`expected ${clients.join(' or ')}`);
       return text;
     })
     .option('--lock <name>', 'the lock that a push needs', lockName, DEFAULT_TERMS.lock)

@@ -1,8 +1,10 @@
-/** Parses arguments and options. commander reports a mistake together with the option it was in. */
-import { InvalidArgumentError } from 'commander';
+/** Parses arguments and options. What is thrown here goes on after `--ttl is "5q"; `. */
+import { InvalidArgumentError, Option } from 'commander';
 import { nameProblem } from '../core/index.ts';
-import { shown } from '../failure.ts';
 import { parseDuration, SHORTEST_TTL_MS } from './duration.ts';
+
+/** As `nameProblem` accepts them. */
+export const NAMES = '1 to 200 printable characters';
 
 export interface ResourceArgument {
   readonly kind: 'lock' | 'semaphore';
@@ -12,8 +14,9 @@ export interface ResourceArgument {
 /** `lock/NAME`, `semaphore/NAME` or `sem/NAME`; a plain NAME is the lock and the semaphore of that name. */
 export function resourceArgument(text: string): ResourceArgument | { readonly kind: undefined; readonly name: string } {
   const [, kind, name] = /^(lock|sem|semaphore)\/(.+)$/s.exec(text) ?? [];
-  const problem = nameProblem(name ?? text);
-  if (problem !== undefined) throw new InvalidArgumentError(`${problem}. Expected NAME, lock/NAME or semaphore/NAME.`);
+  if (nameProblem(name ?? text) !== undefined) {
+    throw new InvalidArgumentError(`expected NAME, lock/NAME or semaphore/NAME; NAME has ${NAMES}`);
+  }
   if (kind === undefined || name === undefined) return { kind: undefined, name: text };
   return { kind: kind === 'lock' ? 'lock' : 'semaphore', name };
 }
@@ -22,24 +25,51 @@ export function durationArgument(text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? `${error.message}.` : '');
+    throw new InvalidArgumentError((error as Error).message);
   }
 }
 
 /** The time of a lease, or the limit of a hold. */
 export function limitArgument(text: string): number {
   const ms = durationArgument(text);
-  if (ms < SHORTEST_TTL_MS) throw new InvalidArgumentError(`It is too short; expected ${SHORTEST_TTL_MS}ms and more.`);
+  if (ms < SHORTEST_TTL_MS) throw new InvalidArgumentError(`expected at least ${SHORTEST_TTL_MS}ms`);
   return ms;
+}
+
+/** `written`: the default as a user would write it. */
+export function durationOption(
+  name: string,
+  purpose: string,
+  ms: number,
+  written: string,
+  parse = durationArgument,
+): Option {
+  return new Option(`${name} <duration>`, purpose).argParser(parse).default(ms, written);
 }
 
 /** Checks only that it is a whole number; the library checks which numbers it accepts. */
 export function numberArgument(text: string): number {
   const number = Number(text);
   if (text.trim() === '' || !Number.isSafeInteger(number)) {
-    throw new InvalidArgumentError(`${shown(text)} is not a whole number.`);
+    throw new InvalidArgumentError('expected a whole number');
   }
   return number;
+}
+
+/** What happens to a command whose hold is lost. */
+export const ON_LOST = ['term', 'kill', 'warn'] as const;
+export type OnLost = (typeof ON_LOST)[number];
+
+export function onLostArgument(text: string): OnLost {
+  const known = ON_LOST.find((one) => one === text);
+  if (known === undefined) throw new InvalidArgumentError(`expected ${ON_LOST.join(', ')}`);
+  return known;
+}
+
+export function portArgument(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
+  throw new InvalidArgumentError('expected a port, from 0 to 65535');
 }
 
 /** Drops the options that were not given: the library treats `undefined` and absent differently. */

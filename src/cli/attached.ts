@@ -13,7 +13,7 @@ export async function refuseAttached(box: Signalbox, of: ResourceArgument, claim
   if (!(await isAttached(box, of, claim))) return;
   const whose = claim.holder.startsWith('run:') ? 'a run' : 'a process';
   const message = `${of.kind}/${of.name}: held by ${whose}, which releases it itself when it ends`;
-  throw new CliExit(EXIT.notOwner, message, { outcome: 'attached' });
+  throw new CliExit(EXIT.notPermitted, message, { outcome: 'attached' });
 }
 
 /** Whether the hold depends on the session of a living process, and not on a lease of its own. */

@@ -73,7 +73,7 @@ function durationOrNone(text: string): number | 'none' {
   try {
     return limitArgument(text);
   } catch (error) {
-    throw new InvalidArgumentError(`${(error as Error).message} Or none, to remove the limit.`);
+    throw new InvalidArgumentError(`${(error as Error).message}; or none, to remove the limit`);
   }
 }
 

@@ -14,7 +14,8 @@ Examples:
 Checks the store (reachable, writable, undamaged, how soon a change wakes a waiter), the holds in it (stale
 holds, leases), and this machine (clock, file system, disk, inotify, versions).
 
-Exit codes: 0 healthy (there may be warnings) · 1 not healthy · 69 the store cannot be used`;
+Exit codes: 0 healthy (there may be warnings) · 1 not healthy · 69 the store cannot be used
+            77 it refuses you`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES).action(async () => {

@@ -22,7 +22,7 @@ Examples:
   signalbox events tail --json --for 1h >> events.jsonl
 
 Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
-  ${KINDS}`;
+${KINDS}`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -137,7 +137,7 @@ own count every 30 s and when it ends.`,
 
 export function countArgument(text: string): number {
   const count = numberArgument(text);
-  if (count < 1) throw new InvalidArgumentError('Expected a whole number of at least 1.');
+  if (count < 1) throw new InvalidArgumentError('expected a whole number of at least 1');
   return count;
 }
 

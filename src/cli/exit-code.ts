@@ -13,7 +13,8 @@ export const EXIT = {
   internal: 70,
   notAcquired: 75,
   lost: 76,
-  notOwner: 77,
+  /** Not permitted: not the owner of the hold, or the store refuses this user, token or password. */
+  notPermitted: 77,
 } as const;
 
 export const exitCodeByFailure = {
@@ -27,8 +28,7 @@ export const exitCodeByFailure = {
   closed: EXIT.unreachable,
   'not-acquired': EXIT.notAcquired,
   'hold-lost': EXIT.lost,
-  // Not 77, which is about a hold: here the store could not be asked at all.
-  forbidden: EXIT.unreachable,
+  forbidden: EXIT.notPermitted,
 } satisfies Record<FailureCode, number>;
 
 /** Ends the command with this exit code. The message goes to stderr; an empty one is not printed. */
@@ -51,7 +51,20 @@ const NEVER = ['impossible', 'capacity-mismatch'];
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CliExit) return error.exitCode;
   if (error instanceof NotAcquired && NEVER.includes(error.refusal.kind)) return EXIT.usage;
-  return Failure.is(error) ? exitCodeByFailure[error.code] : EXIT.internal;
+  if (!Failure.is(error)) return EXIT.internal;
+  return isUnusable(error) ? EXIT.unreachable : exitCodeByFailure[error.code];
+}
+
+const NO_PERMISSION = ['EACCES', 'EPERM', 'EROFS'];
+
+/** A file in place of a directory, or a certificate that is not trusted: no other user or token would get in either. */
+function isUnusable(error: Failure): boolean {
+  if (error.code !== 'forbidden') return false;
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (!Failure.is(cause) && typeof code === 'string') return !NO_PERMISSION.includes(code);
+  }
+  return false;
 }
 
 const WORDS: Readonly<Record<number, string>> = {
@@ -61,7 +74,7 @@ const WORDS: Readonly<Record<number, string>> = {
   [EXIT.unreachable]: 'unavailable',
   [EXIT.notAcquired]: 'not-acquired',
   [EXIT.lost]: 'hold-lost',
-  [EXIT.notOwner]: 'not-owner',
+  [EXIT.notPermitted]: 'not-owner',
   // The command of `run` could not be started; shells use the same codes.
   126: 'command-not-executable',
   127: 'command-not-found',

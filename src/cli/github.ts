@@ -16,7 +16,7 @@ Examples:
 The repository is --repo, else GITHUB_REPO. The token is GITHUB_TOKEN, GH_TOKEN, or what gh auth token
 prints; it needs contents:write and issues:write. GITHUB_API_URL is for GitHub Enterprise.
 
-Exit codes: 0 done · 64 usage · 69 GitHub unreachable · 75 not acquired · 76 lost · 77 not the owner`;
+Exit codes: 0 done · 64 usage · 69 GitHub unreachable · 75 not acquired · 76 lost · 77 not the owner, or refused`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -238,7 +238,7 @@ export type ReleaseClaim = Pick<HoldClaim, 'holder'> & Partial<Pick<HoldClaim, '
 export function notOwner(resource: string, { holder, token }: ReleaseClaim, outcome: string): CliExit {
   const free = outcome === 'already-free' ? ': it is free' : '';
   const by = token === undefined ? '' : ` with token ${token}`;
-  return new CliExit(EXIT.notOwner, `${resource}: ${holder} does not hold it${by}${free}`, { outcome });
+  return new CliExit(EXIT.notPermitted, `${resource}: ${holder} does not hold it${by}${free}`, { outcome });
 }
 
 export function lostHold(resource: string): CliExit {

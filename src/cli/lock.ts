@@ -93,7 +93,8 @@ Examples:
   signalbox lock configure staging --max-hold 10m --on-stale alert
   signalbox lock break staging --reason 'agent:7 was switched off'
 
-To hold a lock just while a command runs, use: signalbox run --lock NAME -- COMMAND`;
+To hold a lock just while a command runs:
+  signalbox run --lock NAME -- COMMAND`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -111,11 +112,11 @@ function acquire(command: Command): void {
 Examples:
   TOKEN=$(signalbox lock acquire staging --holder agent:7)
   signalbox lock acquire docs --holder agent:7 --shared --wait 30s
-  signalbox lock acquire staging --holder agent:7 --no-wait || echo "taken ($?)"    # 75
+  signalbox lock acquire staging --holder agent:7 --no-wait                        75 if it is taken
   signalbox lock acquire staging --holder agent:7 --metadata '{"ticket":"OPS-7"}' --max-hold 10m
-  signalbox lock acquire staging --holder agent:7 --pid $PPID --ttl 30m            # free as soon as $PPID has ended
-  signalbox lock acquire staging --holder agent:7 --wait 90s --ticket              # 75: prints a ticket
-  signalbox lock acquire staging --holder agent:7 --wait 90s --ticket "$TICKET"    # goes on in the same place
+  signalbox lock acquire staging --holder agent:7 --pid $PPID --ttl 30m            free as soon as $PPID has ended
+  signalbox lock acquire staging --holder agent:7 --wait 90s --ticket              75: prints a ticket
+  signalbox lock acquire staging --holder agent:7 --wait 90s --ticket "$TICKET"    goes on in the same place
   signalbox lock acquire staging --holder ann --force --reason 'agent:7 is stuck'
 
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same

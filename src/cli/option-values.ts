@@ -1,7 +1,29 @@
-/** Refuses mistakes that commander would accept: an option that swallows the next one, and two that contradict. */
-import type { Command, Option } from 'commander';
+/** Refuses wrong values, and mistakes that commander would accept: an option that swallows the next one, and two that contradict. */
+import type { Argument, Command, Option } from 'commander';
 import { shown } from '../failure.ts';
-import { CliExit, EXIT } from './exit-code.ts';
+import { contradiction, longIn, usageError, valueIn, wrongValue } from './usage.ts';
+
+/** commander would report a wrong value in words of its own. */
+export function refuseWrongValues(command: Command): void {
+  for (const option of command.options) refuseInOurWords(command, option, longIn(option.flags));
+  for (const argument of command.registeredArguments) {
+    refuseInOurWords(command, argument, `<${argument.name()}>`);
+  }
+}
+
+function refuseInOurWords(command: Command, of: Option | Argument, subject: string): void {
+  const parse = of.parseArg;
+  if (parse === undefined) return;
+  of.argParser((value: string, before: unknown) => {
+    try {
+      return parse(value, before as never);
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== 'commander.invalidArgument') throw error;
+      const expected = of.argChoices === undefined ? (error as Error).message : `expected ${of.argChoices.join(', ')}`;
+      throw wrongValue(command, subject, value, expected);
+    }
+  });
+}
 
 /**
  * `--lock $EMPTY -- make` would take a lock called `--`, and run. So the value of an option is never `--`, nor another
@@ -21,11 +43,9 @@ export function refuseSwallowedOptions(command: Command): void {
   }
 }
 
-function needsValue(command: Command, { long, short, flags }: Option, value: string): CliExit {
-  const what = /<(\w+)>/.exec(flags)?.[1] ?? 'value';
-  const article = /^[aeio]/.test(what) ? 'an' : 'a';
+function needsValue(command: Command, { flags }: Option, value: string): Error {
   const why = `but ${shown(value)} follows: was a variable empty?`;
-  return new CliExit(EXIT.usage, `${long ?? short} needs ${article} ${what}, ${why}\n  see: ${pathOf(command)} --help`);
+  return usageError(command, `${longIn(flags)} needs ${valueIn(flags)}, ${why}`);
 }
 
 /** `--wait 5m --no-wait`: without this check the last one would win silently. */
@@ -37,17 +57,8 @@ export function refuseContradictions(command: Command): void {
     for (const flag of [positive, long]) {
       command.on(`option:${flag.slice(2)}`, () => {
         given.add(flag);
-        if (given.size < 2) return;
-        throw new CliExit(
-          EXIT.usage,
-          `${positive} and ${long} contradict each other\n  see: ${pathOf(command)} --help`,
-        );
+        if (given.size > 1) throw contradiction(command, positive, long);
       });
     }
   }
-}
-
-/** `signalbox lock acquire`. */
-export function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

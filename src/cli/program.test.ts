@@ -1,14 +1,15 @@
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { fitted } from './help-width.ts';
 import { helpAsOption, wholeProgram } from './program.ts';
 
 function all(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap(all)];
 }
 
-function helpOf(command: Command): string {
+function helpOf(command: Command, width = 100): string {
   let text = '';
-  command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 100 });
+  command.configureOutput({ writeOut: (part) => (text += fitted(part, width)), getOutHelpWidth: () => width });
   command.outputHelp();
   return text;
 }
@@ -22,7 +23,11 @@ describe('every command', async () => {
     expect(help).toMatch(/^Usage: signalbox/);
     expect(help).toMatch(/Examples?:\n {2}.*signalbox/);
     for (const option of ['--store <url>', '--json', '--version', '--help']) expect(help).toContain(option);
-    expect(help.split('\n').filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  it.each(named)('has help that fits into 80 columns: %s', (_, command) => {
+    const help = helpOf(command, 80);
+    expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
   it.each(named)('says what it and each of its options is for: %s', (_, command) => {

@@ -3,11 +3,12 @@ import { type Argument, Command, type CommanderError, Help, Option } from 'comma
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { redacted } from '../core/redacted.ts';
 import { CliExit } from './exit-code.ts';
-import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
-import { complain, printText } from './output.ts';
+import { fitted } from './help-width.ts';
+import { refuseContradictions, refuseSwallowedOptions, refuseWrongValues } from './option-values.ts';
+import { complain, printText, screen } from './output.ts';
 import { report } from './report.ts';
 import { refuseUnshared } from './shared-store.ts';
-import { unknownCommand, usageProblem } from './usage.ts';
+import { isJson, unknownCommand, usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
 /** The options of every command, accepted before its name and after it. */
@@ -30,7 +31,7 @@ place: in a git repository its common directory, so that all worktrees share it;
 directory. SIGNALBOX_LOG=debug logs on stderr what happens in the store.
 
 Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 store unreachable
-            75 not acquired · 76 lost while running · 77 not the owner`;
+            75 not acquired · 76 lost while running · 77 not the owner, or refused`;
 
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine(given: readonly string[]): Promise<void> {
@@ -88,9 +89,8 @@ function refuseUnknownHelp(program: Command, [name, ...words]: readonly string[]
   let command = program.commands.find((one) => one.name() === name);
   for (const word of words) {
     if (command === undefined || word.startsWith('-') || command.commands.length === 0) return;
-    const names = command.commands.map((one) => one.name());
     const inner = command.commands.find((one) => one.name() === word);
-    if (inner === undefined) throw unknownCommand(command, word, names);
+    if (inner === undefined) throw unknownCommand(command, word);
     command = inner;
   }
 }
@@ -136,18 +136,26 @@ function frame(command: Command): void {
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
     .configureHelp({ subcommandTerm: termOf, optionDescription: purposeOf })
     .helpCommand(false)
+    .showSuggestionAfterError(false)
     .configureOutput({
       outputError: () => undefined,
-      writeOut: printText,
-      writeErr: (text) => complain(text.trimEnd()),
+      writeOut: (text) => printText(fitted(text, helpWidth())),
+      // Only help, where no command was named; a program gets an object instead.
+      writeErr: (text) => isJson(command) || complain(fitted(text.trimEnd(), helpWidth())),
       getOutHasColors: () => false,
     })
     .exitOverride((error) => {
       throw ended(command, error);
     });
   command.options.find(({ long }) => long === '--version')?.helpGroup(EVERYWHERE);
+  refuseWrongValues(command);
   refuseSwallowedOptions(command);
   refuseContradictions(command);
+}
+
+/** Without a terminal the same as commander's. */
+function helpWidth(): number {
+  return screen().columns ?? 80;
 }
 
 /** The command's name and arguments, without the `[options]` that every command has. */

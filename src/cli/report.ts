@@ -1,5 +1,6 @@
 /** Prints an error to stderr: as one line, or as one JSON object. */
-import { NotAcquired } from '../runtime/refusal.ts';
+import { time } from '../json/time.ts';
+import { NotAcquired, type Refusal } from '../runtime/refusal.ts';
 import { redactedWords } from '../core/redacted.ts';
 import { CliExit, errorCodeOf, EXIT, exitCodeOf } from './exit-code.ts';
 import { complain, jsonText, printable } from './output.ts';
@@ -21,6 +22,21 @@ function messageOf(error: unknown, exitCode: number): string {
 }
 
 function detailsOf(error: unknown): object {
-  if (error instanceof CliExit) return error.details;
-  return error instanceof NotAcquired ? { resource: error.resource, refusal: error.refusal } : {};
+  if (error instanceof NotAcquired) return { resource: error.resource, refusal: withTimes(error.refusal) };
+  if (!(error instanceof CliExit)) return {};
+  const { refusal, ...details } = error.details;
+  return refusal === undefined ? details : { ...details, refusal: withTimes(refusal as Refusal) };
+}
+
+/** Times are text in whatever a command prints as JSON; the library has numbers. */
+function withTimes(refusal: Refusal): object {
+  const holders = 'holders' in refusal ? refusal.holders : undefined;
+  const drained = 'drained' in refusal ? refusal.drained : undefined;
+  return {
+    ...refusal,
+    ...(holders !== undefined && {
+      holders: holders.map((hold) => ({ ...hold, acquiredAt: time(hold.acquiredAt) })),
+    }),
+    ...(drained !== undefined && { drained: { ...drained, at: time(drained.at) } }),
+  };
 }

@@ -1,10 +1,12 @@
 /** `signalbox run`: acquire all or nothing, run a command, release. */
 import type { Command } from 'commander';
+import { Failure } from '../failure.ts';
 import { durationArgument } from './arguments.ts';
 import { addInputOptions, type GuardFlags } from './guard/settings.ts';
 import type { Guard } from '../core/index.ts';
 import type { RunOptions } from './run/request.ts';
 import type { Guarding } from './run/guarding.ts';
+import { usageError } from './usage.ts';
 
 const EXAMPLES = `
 Examples:
@@ -27,7 +29,7 @@ inside it re-enters these holds.
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
             64 usage · 69 store unreachable, or a guard cannot be judged
             75 not begun: not acquired, or a guard does not pass
-            76 lost while running`;
+            76 lost while running · 77 the store refuses you`;
 
 /** Loads modules only in the action, so that `--help` and mistakes are fast. */
 export function define(command: Command): void {
@@ -67,12 +69,21 @@ export function define(command: Command): void {
     .action(async (argv: string[], _options: unknown, self: Command) => {
       const { requestOf } = await import('./run/request.ts');
       const options: RunOptions & GuardFlags = self.optsWithGlobals();
-      const request = requestOf(argv, options);
+      const request = inOurWords(self, () => requestOf(argv, options));
       const { run } = await import('./run/run.ts');
       const { endLike } = await import('./run/ended.ts');
       const guarding = request.guards.length === 0 ? undefined : await guardingOf(self, request.guards, options);
       endLike(await run(request, process.env, guarding));
     });
+}
+
+/** Adds where to read more. */
+function inOurWords<T>(command: Command, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw Failure.is(error, 'invalid') ? usageError(command, error.message) : error;
+  }
 }
 
 async function guardingOf(command: Command, guards: readonly string[], flags: GuardFlags): Promise<Guarding> {

@@ -89,7 +89,8 @@ Examples:
   signalbox sem drain api --reason 'the database moves'
   signalbox sem break api --reason 'agent:7 was switched off'
 
-To hold slots just while a command runs, use: signalbox run --sem NAME=WEIGHT -- COMMAND`;
+To hold slots just while a command runs:
+  signalbox run --sem NAME=WEIGHT -- COMMAND`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -1,10 +1,9 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { shown } from '../failure.ts';
+import { type Command, Option } from 'commander';
 import { isLoopback } from '../runtime/location/server-token.ts';
 import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
-import { given } from './arguments.ts';
+import { given, portArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
@@ -134,15 +133,9 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     const { over } = serving;
     const ended = over === undefined ? signal : AbortSignal.any([signal, over]);
     if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
-    // Whoever supervises this process starts it again.
+    // Ends with an error, so that the supervisor (systemd, a container) starts the server again.
     if (!signal.aborted) over?.throwIfAborted();
   } finally {
     await serving.close();
   }
-}
-
-function portArgument(text: string): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new InvalidArgumentError(`${shown(text)} is not a port. Expected a number from 0 to 65535.`);
 }

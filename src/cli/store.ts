@@ -8,6 +8,8 @@ import { openInTime, type WaitLimit } from './opening.ts';
 import type { GlobalOptions } from './program.ts';
 import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
 
+export { isJson } from './usage.ts';
+
 /** `limit`: the time that the user gave for all of it. */
 export type BoxOptions = OpenOptions & { readonly limit?: WaitLimit };
 
@@ -52,8 +54,4 @@ export function withBox<T>(
       await box.close();
     }
   }, hurry);
-}
-
-export function isJson(command: Command): boolean {
-  return command.optsWithGlobals<GlobalOptions>().json === true;
 }

@@ -78,7 +78,7 @@ Nobody can print the token again. If it is lost, revoke it and make another one.
 
 function pageArgument(text: string): URL {
   if (/^https?:/i.test(text) && URL.canParse(text)) return new URL(text);
-  throw new InvalidArgumentError('Expected the address of a server, such as http://127.0.0.1:7300.');
+  throw new InvalidArgumentError('expected the address of a server, such as http://127.0.0.1:7300');
 }
 
 /** The page takes the token out of its address, and then opens the rest of the address. */

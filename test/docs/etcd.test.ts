@@ -88,7 +88,7 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, () => {
       `fleet:${encoded}@127.0.0.1:2379/other`,
     ]) {
       const { code, stderr } = await refused(`etcd://${stranger}`);
-      expect({ stranger, code }).toEqual({ stranger, code: 69 });
+      expect({ stranger, code }).toEqual({ stranger, code: 77 });
       expect(stderr).not.toContain(encoded);
     }
     const who = await run('signalbox who --store etcd://fleet@127.0.0.1:2379', { SIGNALBOX_ETCD_PASSWORD: secret });

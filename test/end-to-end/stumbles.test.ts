@@ -183,9 +183,10 @@ describe('from a shell', () => {
       s sem configure pool --capacity 3 > /dev/null; s run --sem pool/4 -- true
       s run --lock a --guard 'branchMerged: {branch: topic, into: HEAD}' -- true`);
     expect(told.trim().split('\n')).toEqual([
-      "signalbox: unknown option '--timeout' (did you mean --wait?)",
-      "signalbox: unknown command 'semaphore' (did you mean sem?)",
+      'signalbox: unknown option --timeout; did you mean --wait?',
+      'signalbox: unknown command "semaphore"; did you mean sem?',
       'signalbox: nothing to hold is named; use --lock NAME or --sem NAME: signalbox run --lock main -- make',
+      '  see: signalbox run --help',
       '(64)',
       'signalbox: semaphore/pool: the capacity is 3, not 4; write --sem pool, or change it: signalbox sem resize pool --capacity 4',
       '(64)',

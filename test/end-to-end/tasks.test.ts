@@ -176,7 +176,7 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
     [['complete', 'x'], /--token or --holder is missing/],
     [['fail', 'x', '--token', '1'], /--reason/],
     [['release', 'x', '--token', '1', '--reason', 'y'], /--reason needs --force/],
-    [['list', '--status', 'done'], /Allowed choices/],
+    [['list', '--status', 'done'], /--status is "done"; expected pending, running, complete, failed/],
     [['cliam', 'x'], /did you mean claim/],
   ])('says what is wrong with %j', async (args, message) => {
     const { code, stderr } = await run(...args);

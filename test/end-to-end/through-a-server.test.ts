@@ -57,7 +57,7 @@ describe('a server that refuses', () => {
     const options = { env: environment('sbx_wrong'), cwd: scratch.dir };
     const { code, stderr } = await inResident(['who'], options);
     expect({ code, lines: stderr.trimEnd().split('\n') }).toEqual({
-      code: 69,
+      code: 77,
       lines: [
         'signalbox: this token is unknown, expired or revoked (from SIGNALBOX_SERVER_TOKEN)',
         '  set SIGNALBOX_TOKEN_FILE to the file that has a valid one, or SIGNALBOX_SERVER_TOKEN to the token itself',
@@ -72,7 +72,7 @@ describe('a server that refuses', () => {
     const options = { env: environment(worker), cwd: scratch.dir };
     const { code, stderr } = await inResident(['run', '--lock', 'main', '--', 'true'], options);
     expect({ code, lines: stderr.trimEnd().split('\n') }).toEqual({
-      code: 69,
+      code: 77,
       lines: [
         expect.stringMatching(/^signalbox: this token acts only for agent:\*, and not for run:/),
         '  say who you are: --holder NAME, where NAME fits agent:*',
@@ -80,7 +80,7 @@ describe('a server that refuses', () => {
     });
   });
 
-  it('to show a record that it does not keep says that its operator switches it on', async () => {
+  it('to show a record that it does not keep says how to switch it on at the server', async () => {
     const without = new Scratch();
     const serving = without.start('serve', '--port', '0', '--json');
     onTestFinished(async () => {
@@ -97,7 +97,7 @@ describe('a server that refuses', () => {
     for (const args of [['tail', '--no-follow'], ['export'], ['record', 'a', 'b']]) {
       const { code, stderr } = await inResident(['witness', ...args], { env, cwd: without.dir });
       expect({ args, code }).toEqual({ args, code: 64 });
-      expect(stderr).toContain('\n  whoever operates the server can switch it on:\n');
+      expect(stderr).toContain('\n  to switch it on, on the machine of the server:\n');
     }
   });
 });
@@ -423,7 +423,7 @@ describe('through a server', () => {
     expect((await through('token', 'list')).stdout).toMatch(/visitor +viewer/);
     const looks = { env: environment(made.secret), cwd: scratch.dir };
     const refused = await signalbox(['token', 'list'], looks);
-    expect([refused.code, refused.stderr]).toEqual([69, expect.stringContaining('administrator')]);
+    expect([refused.code, refused.stderr]).toEqual([77, expect.stringContaining('administrator')]);
     expect((await through('token', 'revoke', made.id)).stdout).toContain('revoked');
     expect((await through('token', 'revoke', made.id)).code).toBe(1);
   });
@@ -452,7 +452,7 @@ describe('through a server', () => {
     const own = await signalbox(['lock', 'acquire', 'bound', '--holder', 'agent:1'], { env, cwd: scratch.dir });
     expect(own.code).toBe(0);
     const foreign = await signalbox(['lock', 'acquire', 'bound-2', '--holder', 'ann'], { env, cwd: scratch.dir });
-    expect([foreign.code, foreign.stderr]).toEqual([69, expect.stringContaining('acts only for agent:*')]);
+    expect([foreign.code, foreign.stderr]).toEqual([77, expect.stringContaining('acts only for agent:*')]);
     const none = await signalbox(['who', '--store', url], { cwd: scratch.dir, env: { XDG_STATE_HOME: scratch.dir } });
     expect([none.code, none.stderr]).toEqual([64, expect.stringContaining('SIGNALBOX_TOKEN_FILE')]);
     const gone = await signalbox(['who', '--store', 'http://127.0.0.1:1'], { env: environment(), cwd: scratch.dir });

@@ -8,17 +8,31 @@ afterAll(() => scratch.remove());
 
 describe.concurrent('a mistake in the call', () => {
   it.each([
-    [['lok'], "unknown command 'lok' (did you mean lock?)", 'expected: run, lock, sem'],
-    [['lock', 'aquire', 'x'], "unknown command 'aquire' (did you mean acquire?)", 'expected: acquire, renew'],
-    [['lock', 'acquire', 'x', '--hodler', 'a'], "unknown option '--hodler' (did you mean --holder?)", '--shared'],
-    [['lock', 'acquire'], "missing required argument 'name'", 'usage: signalbox lock acquire'],
-    [['lock', 'acquire', 'x', '--ttl', '5q', '--holder', 'a'], '"5q" is not a duration', '250ms, 60s, 5m'],
+    [['lok'], 'unknown command "lok"; did you mean lock?', 'expected: run, lock, sem'],
+    [['lock', 'aquire', 'x'], 'unknown command "aquire"; did you mean acquire?', 'expected: acquire, renew'],
+    [['lock', 'acquire', 'x', '--hodler', 'a'], 'unknown option --hodler; did you mean --holder?', '--shared'],
+    [['lock', 'lokc'], 'unknown command "lokc"', 'see: signalbox lock --help'],
+    [['lokc'], 'unknown command "lokc"; did you mean lock?', 'see: signalbox --help'],
+    [['who', '--stroe', 'file:x'], 'unknown option --stroe; did you mean --store?', 'see: signalbox who --help'],
+    [['who', '--stroe=file:x'], 'unknown option --stroe; did you mean --store?', 'see: signalbox who --help'],
+    [['who', '--store'], '--store needs a url', 'see: signalbox who --help'],
+    [['lock', 'acquire'], '<name> is missing', 'usage: signalbox lock acquire'],
+    [['lock', 'acquire', 'x', 'y'], 'unexpected argument "y"', 'usage: signalbox lock acquire [options] <name>'],
+    [['run', '--lock', 'a'], 'COMMAND is missing', 'usage: signalbox run [options] -- COMMAND'],
+    [['run', '--lock', 'a', '--wait', '5q', '--', 'true'], '--wait is "5q"; expected', 'see: signalbox run --help'],
+    [['github', 'lock', '7', '--worker', 'a', '--ttl', '5q'], '--ttl is "5q"; expected', 'see: signalbox github lock'],
+    [['pipeline', 'resume', 'x', '--rerun', '--skip'], '--rerun and --skip contradict each other', 'see: signalbox'],
+    [['lock', 'acquire', 'x', '--ttl', '5q', '--holder', 'a'], '--ttl is "5q"; expected', '250ms, 60s, 5m'],
     [['lock', 'acquire', 'x'], '--holder is missing', 'SIGNALBOX_HOLDER'],
-    [['lock', 'acquire', 'x', '--holder', 'a', '--priority', '1.5'], 'not a whole number', ''],
+    [
+      ['lock', 'acquire', 'x', '--holder', 'a', '--priority', '1.5'],
+      '--priority is "1.5"; expected a whole number',
+      'see: signalbox',
+    ],
     [['lock', 'acquire', 'x', '--holder', 'a', '--priority', '500'], 'from -100 to 100', ''],
     [['lock', 'acquire', '', '--holder', 'a'], 'lock is empty', '1 to 200 printable characters'],
-    [['lock', 'renew', 'x', '--holder', 'a'], "'--token <number>'", 'usage'],
-    [['lock', 'break', 'x'], "'--reason <text>'", ''],
+    [['lock', 'renew', 'x', '--holder', 'a'], '--token is missing', 'use: --token <number>'],
+    [['lock', 'break', 'x'], '--reason is missing', 'see: signalbox lock break --help'],
     [['sem', 'acquire', 'x', '--holder', 'a', '--weight', '0', '--capacity', '2'], 'weight', ''],
     [['sem', 'acquire', 'x', '--holder', 'a', '--weight', '3', '--capacity', '2'], 'capacity', ''],
     [['sem', 'acquire', 'never-used', '--holder', 'a'], 'its capacity must be named', ''],
@@ -28,15 +42,15 @@ describe.concurrent('a mistake in the call', () => {
     [['run', '--lock', '--', 'true'], '--lock needs a name', 'see: signalbox run --help'],
     [['events', 'tail', 'nonsense'], 'pattern is "nonsense"', 'expected'],
     [['events', 'tail', '-n', '0'], 'at least 1', ''],
-    [['completion', 'tcsh'], 'bash, zsh, fish', ''],
-    [['export'], "missing required argument 'dir'", ''],
+    [['completion', 'tcsh'], '<shell> is "tcsh"; expected bash, zsh, fish', 'see: signalbox completion --help'],
+    [['export'], '<dir> is missing', 'usage: signalbox export [options] <dir>'],
     [['who', '--store', '/srv/store'], 'expected file:DIRECTORY', 'a directory is written file:/srv/store'],
-    [['help', 'lock', 'acqire'], "unknown command 'acqire' (did you mean acquire?)", 'see: signalbox lock --help'],
-    [['lock', 'acqire', '--help'], "unknown command 'acqire' (did you mean acquire?)", 'see: signalbox lock --help'],
-    [['list', '--help'], "unknown command 'list' (did you mean who?)", 'see: signalbox --help'],
-    [['--store', 'file:x', 'whoo', '-h'], "unknown command 'whoo' (did you mean who?)", 'see: signalbox --help'],
-    [['lock', 'configure', 'x', '--ttl', '0'], "'--ttl <duration>' argument '0'", 'expected 100ms and more'],
-    [['lock', 'acquire', 'x', '--holder', 'a', '--ttl', '1ms'], 'too short', 'expected 100ms and more'],
+    [['help', 'lock', 'acqire'], 'unknown command "acqire"; did you mean acquire?', 'see: signalbox lock --help'],
+    [['lock', 'acqire', '--help'], 'unknown command "acqire"; did you mean acquire?', 'see: signalbox lock --help'],
+    [['list', '--help'], 'unknown command "list"; did you mean who?', 'see: signalbox --help'],
+    [['--store', 'file:x', 'whoo', '-h'], 'unknown command "whoo"; did you mean who?', 'see: signalbox --help'],
+    [['lock', 'configure', 'x', '--ttl', '0'], '--ttl is "0"', 'expected at least 100ms'],
+    [['lock', 'acquire', 'x', '--holder', 'a', '--ttl', '1ms'], '--ttl is "1ms"', 'expected at least 100ms'],
     [['members', 'join', '--', 'true'], 'the id of the member is missing', 'members join ID [options] -- COMMAND'],
     [['members', 'join', 'a'], 'the command is missing', 'after --'],
     [['guard', 'check', '-e', 'nonsense'], 'signalbox: the guard is "nonsense"', 'lockFree'],
@@ -45,7 +59,7 @@ describe.concurrent('a mistake in the call', () => {
   ] as const)('is told with what is accepted, and nothing is done: %j', async (args, problem, hint) => {
     const { code, stdout, stderr } = await scratch.run(...args);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
-    expect(stderr).toMatch(/^signalbox: /);
+    expect(stderr).toMatch(/^signalbox: (?!error)/);
     expect(stderr).toContain(problem);
     expect(stderr).toContain(hint);
   });
@@ -55,6 +69,9 @@ describe.concurrent('a mistake in the call', () => {
       ['--json', 'lock', 'acquire', 'x'],
       ['lock', 'acquire', 'x', '--hodler', 'a', '--json'],
       ['run', '--json', '--lock', '--', 'true'],
+      ['run', '--json', '--lock', 'a', '--wait', '5q', '--', 'true'],
+      ['--json'],
+      ['lock', '--json'],
     ]) {
       const { code, stdout, stderr } = await scratch.run(...args);
       expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
@@ -88,6 +105,16 @@ describe('help', () => {
     expect((await signalbox(['help', 'lock', 'acquire'])).stdout).toBe(stdout);
     expect((await signalbox(['-h'])).stdout).toMatch(/^Usage: signalbox \[/);
     expect((await signalbox(['--version'])).stdout).toBe((await signalbox(['lock', 'list', '--version'])).stdout);
+  });
+});
+
+describe('help without a terminal', () => {
+  it('fits into 80 columns, with the examples still to be copied', async () => {
+    const { stdout } = await signalbox(['run', '--help']);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    expect(stdout).toContain(
+      "--guard 'fileNotExists: FREEZE' \\\n      --guard 'command: {cmd: make test}' -- git push\n",
+    );
   });
 });
 

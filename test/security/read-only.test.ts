@@ -61,9 +61,9 @@ describe.skipIf(noMounts)('on a read-only mount', () => {
   it('taking a lock is refused, and so is following', async () => {
     await signalbox(['lock', 'acquire', 'main', '--holder', 'agent:a'], { env });
     const acquired = await mounted('lock', 'acquire', 'other', '--holder', 'agent:b');
-    expect(acquired).toMatchObject({ code: 69, stdout: '' });
+    expect(acquired).toMatchObject({ code: 77, stdout: '' });
     expect(acquired.stderr).toContain('cannot be written');
-    expect(await mounted('who', '--watch')).toMatchObject({ code: 69, stdout: '' });
+    expect(await mounted('who', '--watch')).toMatchObject({ code: 77, stdout: '' });
   });
 
   it('the hook of an agent sees the lock', async () => {
@@ -106,7 +106,7 @@ describe.skipIf(why !== undefined)('without the permission to write', () => {
     chmodSync(join(directory, 'store.db'), 0o444);
     chmodSync(directory, 0o555);
     const who = await as(ANNA, 'who');
-    expect(who).toMatchObject({ code: 69, stdout: '' });
+    expect(who).toMatchObject({ code: 77, stdout: '' });
     expect(who.stderr).toContain('belongs to');
     chmodSync(directory, 0o700);
   });

@@ -6,7 +6,7 @@ import type { Malformed } from '../../runtime/stored.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
 import { isReadOnly } from '../../store/embedded/index.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
-import { exitCodeByFailure, EXIT } from '../exit-code.ts';
+import { EXIT, exitCodeOf } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { isReadOnlyStore, openToLook } from '../read-only.ts';
 import { openBox } from '../store.ts';
@@ -38,12 +38,14 @@ export async function examine(command: Command): Promise<Examination> {
   await pause(BETWEEN_READINGS_MS);
   findings.push(clocks(before, readClocks(systemClock)), versions(facts?.sqlite));
   const isHealthy = findings.every(({ verdict }) => verdict !== 'fail');
-  const exitCode = failure === undefined ? (isHealthy ? EXIT.ok : EXIT.no) : exitCodeOf(failure);
+  const exitCode = failure === undefined ? (isHealthy ? EXIT.ok : EXIT.no) : exitCodeFor(failure);
   return { store: withoutPassword(url), findings, exitCode };
 }
 
-function exitCodeOf({ code }: Failure): number {
-  return exitCodeByFailure[code] === EXIT.unreachable ? EXIT.unreachable : EXIT.no;
+/** A store that is damaged is a finding; one that cannot be looked at is not. */
+function exitCodeFor(failure: Failure): number {
+  const exitCode = exitCodeOf(failure);
+  return exitCode === EXIT.unreachable || exitCode === EXIT.notPermitted ? exitCode : EXIT.no;
 }
 
 /** Returns the failure if the store cannot be used at all. */

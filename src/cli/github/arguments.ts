@@ -1,9 +1,7 @@
 /** The arguments and options that the GitHub commands share, and how a refusal ends a command. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { hostname } from 'node:os';
-import { Failure } from '../../failure.ts';
 import { type AcquireOptions, ConflictStrategy, LockManager, type LockReason } from '../../github/index.ts';
-import { parseDuration } from '../duration.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain } from '../output.ts';
 
@@ -19,12 +17,12 @@ export interface AskOptions extends PlaceOptions {
   readonly reason?: string;
   readonly queue?: true;
   readonly priority?: string;
-  readonly ttl?: string;
+  readonly ttl: number;
 }
 
 export function issueNumber(text: string): number {
   const number = Number(text.replace(/^#/, ''));
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('expected the number of an issue.');
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('expected the number of an issue');
   return number;
 }
 
@@ -72,29 +70,22 @@ export function askingOf(options: AskOptions, signal?: AbortSignal): AcquireOpti
   };
 }
 
-export function timeoutOf(text: string | undefined): number | undefined {
-  try {
-    return text === undefined ? undefined : parseDuration(text);
-  } catch (error) {
-    throw Failure.is(error, 'invalid') ? new Failure('invalid', `--ttl: ${error.message}`) : error;
-  }
-}
-
 /** Ends the command. */
 export function refusal(error: string, reason: LockReason): CliExit {
   return new CliExit(exitCodeOf(reason), error, {
     reason: reason.kind === 'retries-exhausted' ? reason.last.kind : reason.kind,
+    ...(reason.kind === 'unauthorised' && { code: 'forbidden' }),
   });
 }
 
 function exitCodeOf(reason: LockReason): number {
   switch (reason.kind) {
     case 'unreachable':
-    case 'unauthorised':
     case 'foreign-ref':
       return EXIT.unreachable;
+    case 'unauthorised':
     case 'not-owner':
-      return EXIT.notOwner;
+      return EXIT.notPermitted;
     case 'already-locked':
     case 'assigned':
     case 'retries-exhausted':

@@ -1,27 +1,27 @@
 /** `signalbox github fake`: a GitHub on this machine, for trying locks out and for tests of scripts. */
 import type { Command } from 'commander';
 import type { serveLocalGitHub as serveLocal } from '../../github/local/serve.ts';
-import { parseDuration } from '../duration.ts';
+import { durationOption, numberArgument, portArgument } from '../arguments.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printJson } from '../output.ts';
 import { isJson } from '../store.ts';
 
 interface FakeOptions {
-  readonly port: string;
+  readonly port: number;
   readonly socket?: string;
   readonly repo: string;
-  readonly issues: string;
-  readonly delay: string;
+  readonly issues: number;
+  readonly delay: number;
 }
 
 export function addFake(command: Command): void {
   command
     .description('serve a local GitHub until it is stopped; state is in memory')
-    .option('--port <n>', 'the port on loopback; 0 for any free port', '0')
+    .option('--port <n>', 'the port on loopback; 0 for any free port', portArgument, 0)
     .option('--socket <path>', 'a unix socket instead of a port, which gh can use (http_unix_socket)')
     .option('--repo <owner/name>', 'its one repository', 'local/repository')
-    .option('--issues <n>', 'how many open issues it has', '10')
-    .option('--delay <duration>', 'delay each request by this time', '0')
+    .option('--issues <n>', 'how many open issues it has', numberArgument, 10)
+    .addOption(durationOption('--delay', 'delay each request by this time', 0, '0'))
     .addHelpText(
       'after',
       `
@@ -40,12 +40,12 @@ Faults: broken-before, dropped-after, refused, refused-after, old-read, secondar
         readonly serveLocalGitHub: typeof serveLocal;
       };
       const server = await serveLocalGitHub({
-        port: Number(port),
+        port,
         repository: repo,
-        delayMs: parseDuration(delay),
+        delayMs: delay,
         ...(socket !== undefined && { socket }),
       });
-      for (let number = 1; number <= Number(issues); number++) server.github.repository.addIssue(number);
+      for (let number = 1; number <= issues; number++) server.github.repository.addIssue(number);
       const url = socket ?? server.url;
       if (isJson(command)) printJson({ url, repository: repo });
       else print(`export GITHUB_API_URL=${url} GITHUB_REPO=${repo} GITHUB_TOKEN=local`);

@@ -1,5 +1,6 @@
 /** `signalbox github lock` and `github unlock`: for scripts, whose lock outlives the command. */
 import type { Command } from 'commander';
+import { durationOption } from '../arguments.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printJson } from '../output.ts';
 import { isJson } from '../store.ts';
@@ -12,7 +13,6 @@ import {
   managerFor,
   type PlaceOptions,
   refusal,
-  timeoutOf,
 } from './arguments.ts';
 
 export function addLocking(command: Command): void {
@@ -24,13 +24,13 @@ function lock(command: Command): void {
   addAsking(command)
     .description('lock an issue, print the token, and end; nothing renews it')
     .argument('<issue>', 'its number', issueNumber)
-    .option('--ttl <duration>', 'how long it is yours', '5m')
+    .addOption(durationOption('--ttl', 'how long it is yours', 300_000, '5m'))
     .addHelpText(
       'after',
       '\nExamples:\n  TOKEN=$(signalbox github lock 42 --worker agent:7 --ttl 30m)\n  signalbox github lock 42 --worker agent:7 --strategy steal-stale --json\n\nExit code 75 if it is taken, 69 if GitHub cannot be reached.',
     )
     .action(async (issue: number, options: AskOptions) => {
-      const manager = managerFor(options, timeoutOf(options.ttl));
+      const manager = managerFor(options, options.ttl);
       const result = await interruptible((signal) => manager.acquireLock(issue, askingOf(options, signal)));
       if (!result.success) throw refusal(result.error, result.reason);
       const { token, lock: hold } = result;

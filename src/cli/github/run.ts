@@ -1,22 +1,18 @@
 /** `signalbox github run`: the wrapper of `signalbox run`, with an issue for a lock. */
 import type { Command } from 'commander';
 import { spoken } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
 import type { GitHubHold, LockManager } from '../../github/index.ts';
 import { endLike, type RunEnded } from '../run/ended.ts';
-import type { OnLost } from '../run/request.ts';
 import { runAlongside } from '../run/alongside.ts';
 import type { Signals } from '../run/signals.ts';
 import type { Voice } from '../run/voice.ts';
-import { addAsking, type AskOptions, askingOf, issueNumber, managerFor, refusal, timeoutOf } from './arguments.ts';
-import { parseDuration } from '../duration.ts';
+import { addAsking, type AskOptions, askingOf, issueNumber, managerFor, refusal } from './arguments.ts';
+import { durationOption, type OnLost, onLostArgument } from '../arguments.ts';
 
 interface RunOptions extends AskOptions {
-  readonly onLost: string;
-  readonly grace: string;
+  readonly onLost: OnLost;
+  readonly grace: number;
 }
-
-const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
 
 export function addRun(command: Command): void {
   addAsking(command)
@@ -24,9 +20,11 @@ export function addRun(command: Command): void {
     .usage('ISSUE --worker ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<issue>', 'its number', issueNumber)
     .argument('<command...>', 'what to run, with its arguments')
-    .option('--ttl <duration>', 'how long the lock outlives this process if it vanishes', '5m')
-    .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', 'term')
-    .option('--grace <duration>', 'between TERM and KILL, and for processes the command leaves behind', '5s')
+    .addOption(durationOption('--ttl', 'how long the lock outlives this process if it vanishes', 300_000, '5m'))
+    .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', onLostArgument, 'term')
+    .addOption(
+      durationOption('--grace', 'between TERM and KILL, and for processes the command leaves behind', 5_000, '5s'),
+    )
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox github run 42 --worker agent:7 -- ./fix.sh\n  signalbox github run 42 --worker agent:7 --strategy steal-stale -- npm test\n\nThe command gets SIGNALBOX_TOKEN, SIGNALBOX_HOLDER and SIGNALBOX_GITHUB_ISSUE in its environment.\nExit codes: as of signalbox run.',
@@ -35,10 +33,9 @@ export function addRun(command: Command): void {
 }
 
 async function run(issue: number, given: readonly string[], options: RunOptions): Promise<RunEnded> {
-  if (!ON_LOST.includes(options.onLost)) throw new Failure('invalid', `--on-lost: expected ${ON_LOST.join(', ')}`);
-  const terms = { graceMs: parseDuration(options.grace), onLost: options.onLost as OnLost };
+  const terms = { graceMs: options.grace, onLost: options.onLost };
   return runAlongside(given, terms, 'now-and-then', async (signals, voice) => {
-    const manager = managerFor(options, timeoutOf(options.ttl) ?? 300_000);
+    const manager = managerFor(options, options.ttl);
     const hold = await acquired(manager, issue, options, signals, voice);
     const environment = {
       SIGNALBOX_HOLDER: hold.workerId,

@@ -6,7 +6,7 @@ import { conditionWithVariables, type Guard, parseGuard } from '../../core/index
 import { placed, readDocument, toldAll } from '../../document/index.ts';
 import { readBytes } from '../document-file.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { pathOf } from '../option-values.ts';
+import { usageError } from '../usage.ts';
 import { printable } from '../output.ts';
 import { cut } from '../table.ts';
 
@@ -25,10 +25,7 @@ export async function readGuard(
 ): Promise<Guard> {
   if ((named === undefined) === (expression === undefined)) {
     const what = named === undefined ? 'the guard is missing' : 'FILE and -e name two guards';
-    throw new CliExit(
-      EXIT.usage,
-      `${what}; expected FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
-    );
+    throw usageError(command, `${what}; expected FILE, - for stdin, or -e 'lockFree: main'`);
   }
   const file = named === undefined ? THE_EXPRESSION : named === '-' ? '<stdin>' : named;
   const text = named === undefined ? (expression ?? '') : await readBytes(named);

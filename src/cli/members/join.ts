@@ -135,12 +135,12 @@ function jsonArgument(text: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch (error) {
-    throw new InvalidArgumentError(`It is not JSON: ${(error as Error).message}.`);
+    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
   }
 }
 
 function weightArgument(text: string): number {
   const weight = Number(text);
   if (text.trim() !== '' && Number.isFinite(weight) && weight > 0) return weight;
-  throw new InvalidArgumentError('Accepted is a number above zero.');
+  throw new InvalidArgumentError('expected a number above zero');
 }

@@ -2,7 +2,6 @@
 import { InvalidArgumentError } from 'commander';
 import { hostname } from 'node:os';
 import { outputNameProblem } from '../../core/index.ts';
-import { shown } from '../../failure.ts';
 
 /** Accepts `pipeline/release-7`, as other commands print it, for the pipeline `release-7`. */
 export function pipelineId(text: string): string {
@@ -12,7 +11,7 @@ export function pipelineId(text: string): string {
 /** The number that `status` prints. */
 export function questionArgument(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError(`${shown(text)} is not the number of a question. See pipeline status.`);
+  throw new InvalidArgumentError('expected the number of a question; signalbox pipeline status prints it');
 }
 
 /** The user's name, for people. */
@@ -25,9 +24,9 @@ export type Variables = Readonly<Record<string, string>>;
 /** `NAME=VALUE`, any number of times. */
 export function variable(text: string, before: Variables = {}): Variables {
   const equals = text.indexOf('=');
-  if (equals < 0) throw new InvalidArgumentError(`${shown(text)} has no =. Expected NAME=VALUE.`);
+  if (equals < 0) throw new InvalidArgumentError('expected NAME=VALUE');
   const name = text.slice(0, equals);
   const problem = outputNameProblem(name);
-  if (problem !== undefined) throw new InvalidArgumentError(`${problem}. Expected NAME=VALUE.`);
+  if (problem !== undefined) throw new InvalidArgumentError(`${problem}; expected NAME=VALUE`);
   return { ...before, [name]: text.slice(equals + 1) };
 }

@@ -87,9 +87,9 @@ describe('the options of a run', () => {
   });
 
   it.each([
-    [{ wait: 'soon' }, /^--wait: "soon"/],
-    [{ grace: '-1' }, /^--grace: "-1"/],
-    [{ ttl: '0' }, /^--ttl is "0"; expected 100ms and more/],
+    [{ wait: 'soon' }, /^--wait is "soon"; expected/],
+    [{ grace: '-1' }, /^--grace is "-1"; expected/],
+    [{ ttl: '0' }, /^--ttl is "0"; expected at least 100ms/],
     [{ onLost: 'hope' }, /^--on-lost is "hope"; expected term, kill, warn/],
     [{ priority: 'high' }, /^--priority is "high"/],
     [{ priority: '101' }, /priority/],

@@ -2,11 +2,10 @@
 import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
+import { ON_LOST, type OnLost } from '../arguments.ts';
 import { parseDuration, SHORTEST_TTL_MS } from '../duration.ts';
 import { ticketsIn } from '../ticket.ts';
 import type { Tells } from './voice.ts';
-
-export type OnLost = 'term' | 'kill' | 'warn';
 
 export interface RunRequest {
   /** In the order of the command line, locks first. */
@@ -48,8 +47,6 @@ export interface RunOptions {
   readonly store?: string;
 }
 
-const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
-
 export function requestOf(argv: readonly string[], options: RunOptions): RunRequest {
   const [program, ...args] = argv;
   if (program === undefined || program === '') throw wrong('the command is missing; write it after --');
@@ -62,9 +59,10 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
     throw wrong(`nothing to hold is named; use --lock NAME or --sem NAME${meant}`);
   }
   const { onLost = 'term', holder, reason, store } = options;
-  if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
+  if (!ON_LOST.some((one) => one === onLost))
+    throw wrong(`--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   const ttlMs = duration('--ttl', options.ttl ?? '15s');
-  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; expected ${SHORTEST_TTL_MS}ms and more`);
+  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; expected at least ${SHORTEST_TTL_MS}ms`);
   const waitMs = waitOf(options.wait);
   const priority = options.priority === undefined ? undefined : numberOf('--priority', options.priority);
   const { ticket } = options;
@@ -117,13 +115,13 @@ function duration(option: string, text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {
-    throw Failure.is(error, 'invalid') ? wrong(`${option}: ${error.message}`) : error;
+    throw Failure.is(error, 'invalid') ? wrong(`${option} is ${shown(text)}; ${error.message}`) : error;
   }
 }
 
 function numberOf(option: string, text: string): number {
   const number = Number(text);
-  if (text.trim() === '' || !Number.isFinite(number)) throw wrong(`${option} is ${shown(text)}, which is not a number`);
+  if (text.trim() === '' || !Number.isFinite(number)) throw wrong(`${option} is ${shown(text)}; expected a number`);
   return number;
 }
 

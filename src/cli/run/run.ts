@@ -256,7 +256,6 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
   }
 }
 
-/** For a user of `run`, a store that may not be used is one that cannot be reached. */
 export async function opened(
   url: string,
   sessionTtlMs: number,
@@ -264,11 +263,7 @@ export async function opened(
   signal: AbortSignal,
 ): Promise<Signalbox> {
   if (isServerUrl(url)) return (await import('../remote/open.ts')).openRemote(url, { ttlMs: sessionTtlMs });
-  try {
-    return await open(url, { sessionTtlMs, signal, ...(witness !== undefined && { witness }) });
-  } catch (error) {
-    throw Failure.is(error, 'forbidden') ? new CliExit(EXIT.unreachable, error.message) : error;
-  }
+  return open(url, { sessionTtlMs, signal, ...(witness !== undefined && { witness }) });
 }
 
 /** If outer runs hold everything, theirs is the holder. */

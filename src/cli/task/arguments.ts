@@ -1,7 +1,6 @@
 /** The arguments that task commands share. */
 import { InvalidArgumentError } from 'commander';
 import { readFileSync } from 'node:fs';
-import { shown } from '../../failure.ts';
 import type { Json } from '../../core/index.ts';
 
 /** Accepts `task/build-7`, as other commands print it, for the task `build-7`. */
@@ -15,8 +14,7 @@ export function jsonArgument(text: string): Json {
   try {
     return JSON.parse(json) as Json;
   } catch (error) {
-    const what = from ?? shown(text);
-    throw new InvalidArgumentError(`${what} is not JSON: ${(error as Error).message}.`);
+    throw new InvalidArgumentError(`${from ?? 'this'} is not JSON: ${(error as Error).message}`);
   }
 }
 
@@ -27,7 +25,7 @@ export function textArgument(text: string): readonly [from: string | undefined, 
   try {
     return [from, readFileSync(text === '-' ? 0 : from, 'utf8')];
   } catch (error) {
-    throw new InvalidArgumentError(`${from} cannot be read: ${(error as Error).message}.`);
+    throw new InvalidArgumentError(`${from} cannot be read: ${(error as Error).message}`);
   }
 }
 

@@ -37,7 +37,8 @@ Examples:
   signalbox task claim --holder agent:7 --json | jq .data
 
 Prints the token; without an id, the token and the id. With --json also the data.
-Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it is done.`,
+
+Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it is done`,
     )
     .action(async (id: string | undefined, flags: Flags) => {
       const limit = new WaitLimit(flags.wait);

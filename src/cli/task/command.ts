@@ -2,19 +2,15 @@
 import type { Command } from 'commander';
 import { hostname } from 'node:os';
 import { randomHex, type Text } from '../../host/index.ts';
-import { shown } from '../../failure.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';
 import { storeUrl, witnessIn } from '../../runtime/location/location.ts';
-import { CliExit, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { givenDescriptors, stillOpen } from '../run/descriptors.ts';
 import { findProgram } from '../run/program.ts';
-import type { OnLost } from '../run/request.ts';
 import { originalArgv } from '../run/run.ts';
+import { usageError } from '../usage.ts';
 import type { JobTerms } from './job.ts';
 import type { CommandFlags } from './options.ts';
-
-const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
 
 export type Program = Pick<
   JobTerms,
@@ -24,10 +20,8 @@ export type Program = Pick<
 /** Finds the command before anything is claimed. */
 export function programOf(command: Command, words: readonly string[], flags: CommandFlags): Program {
   const [name, ...args] = words;
-  if (name === undefined || name === '') throw new CliExit(EXIT.usage, 'the command is missing; write it after --');
+  if (name === undefined || name === '') throw usageError(command, 'the command is missing; write it after --');
   const { onLost, ttl, grace } = flags;
-  if (!ON_LOST.includes(onLost))
-    throw new CliExit(EXIT.usage, `--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   const given = stillOpen(givenDescriptors());
   const argv: readonly [Text, ...Text[]] = originalArgv([name, ...args]);
   const { store } = command.optsWithGlobals<GlobalOptions>();
@@ -39,7 +33,7 @@ export function programOf(command: Command, words: readonly string[], flags: Com
     outer: outerHolds(env, url),
     ttlMs: ttl,
     graceMs: grace,
-    onLost: onLost as OnLost,
+    onLost,
   };
 }
 

@@ -59,7 +59,7 @@ Exit codes: 76 the claim was lost, 77 another worker has the task.`,
           });
         }
         if (outcome.kind === 'not-owner') {
-          throw new CliExit(EXIT.notOwner, `task/${id}: another worker has it`, { outcome: outcome.kind });
+          throw new CliExit(EXIT.notPermitted, `task/${id}: another worker has it`, { outcome: outcome.kind });
         }
         const { kind, ...times } = outcome;
         if (isJson(command)) printJson({ task: id, outcome: kind, ...times });
@@ -172,5 +172,9 @@ function pauseTold(outcome: EndOutcome): string {
 
 function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {
   const whose = owner === undefined ? `no worker has it: it is ${status}` : `${owner} has it, and it is ${status}`;
-  return new CliExit(EXIT.notOwner, `task/${id}: not yours; ${whose}`, { outcome: kind, owner: owner ?? null, status });
+  return new CliExit(EXIT.notPermitted, `task/${id}: not yours; ${whose}`, {
+    outcome: kind,
+    owner: owner ?? null,
+    status,
+  });
 }

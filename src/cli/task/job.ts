@@ -20,7 +20,7 @@ import { childEnvironment, type OuterHolds } from '../../runtime/processes/envir
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { endPersistently, type EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { RunEnded } from '../run/ended.ts';
-import type { OnLost } from '../run/request.ts';
+import type { OnLost } from '../arguments.ts';
 import { begun } from '../run/run.ts';
 import type { Attention } from '../run/supervise.ts';
 import type { Voice } from '../run/voice.ts';

@@ -1,6 +1,6 @@
 /** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
-import { type Command, Option } from 'commander';
-import { durationArgument, limitArgument } from '../arguments.ts';
+import type { Command } from 'commander';
+import { durationOption, limitArgument, type OnLost, onLostArgument } from '../arguments.ts';
 import { all, none } from './arguments.ts';
 
 export interface CommandFlags {
@@ -8,7 +8,7 @@ export interface CommandFlags {
   readonly capability: readonly string[];
   readonly ttl: number;
   readonly grace: number;
-  readonly onLost: string;
+  readonly onLost: OnLost;
 }
 
 export function addCommandOptions(command: Command): Command {
@@ -16,7 +16,7 @@ export function addCommandOptions(command: Command): Command {
     .option('--holder <id>', 'who claims it (default: $SIGNALBOX_HOLDER, or a new name)')
     .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
     .addOption(
-      duration(
+      durationOption(
         '--ttl',
         'the lease: how long the claim outlives this process if it vanishes',
         15_000,
@@ -24,14 +24,15 @@ export function addCommandOptions(command: Command): Command {
         limitArgument,
       ),
     )
-    .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', 'term')
+    .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', onLostArgument, 'term')
     .addOption(
-      duration('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', 5_000, '5s'),
+      durationOption(
+        '--grace',
+        'time between TERM and KILL, and for processes that the command leaves behind',
+        5_000,
+        '5s',
+      ),
     );
-}
-
-function duration(name: string, purpose: string, ms: number, written: string, parse = durationArgument): Option {
-  return new Option(`${name} <duration>`, purpose).argParser(parse).default(ms, written);
 }
 
 /** What stands before `--` and after it; commander drops the dashes. */

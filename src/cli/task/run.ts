@@ -23,7 +23,8 @@ text as {"output": …}. With any other exit code the attempt has failed: the ta
 and fails after the last. Ctrl-C gives the task back. If the claim is lost, signalbox stops the command.
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
-            1 nothing to claim · 64 usage · 69 store unreachable · 75 taken or blocked · 76 lost while running`;
+            1 nothing to claim · 64 usage · 69 store unreachable · 75 taken or blocked · 76 lost while running
+            77 the store refuses you`;
 
 export function addTaskRun(command: Command): void {
   addCommandOptions(command.description('claim a task, run a command for it, and complete or fail it'))

@@ -9,8 +9,9 @@ import type { WitnessRetention } from '../../runtime/witness/retention.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { isJson } from '../store.ts';
 import { exportTo } from './segment.ts';
+import { withWitness } from './with-witness.ts';
 
 interface SealFlags {
   readonly sign?: string;
@@ -27,7 +28,7 @@ export function addCheckpoint(command: Command): void {
   addSealOptions(command.description('check the new entries of the record, and seal it up to now'))
     .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
     .action((flags: SealFlags) =>
-      withBox(command, async (box) => {
+      withWitness(command, async (box) => {
         const made = await seal(box, flags);
         if (isJson(command)) printJson(made);
         else print(`checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
@@ -59,7 +60,7 @@ What is entered after the checkpoint stays. Sign the checkpoint if you verify wi
 covered by a checkpoint that is signed, or comes before one that is.`,
     )
     .action((flags: SealFlags & { readonly to?: string; readonly withoutExport?: boolean }) =>
-      withBox(command, async (box) => {
+      withWitness(command, async (box) => {
         const { to, withoutExport } = flags;
         if ((to === undefined) !== (withoutExport === true))
           throw new CliExit(EXIT.usage, 'expected either --to FILE, or --without-export');
@@ -89,7 +90,7 @@ The settings apply to all processes that use the store. What is trimmed is lost,
 signalbox serve --witness-archive DIRECTORY`,
     )
     .action((flags: { mostEntries?: number; mostBytes?: number; checkpointEvery?: number }) =>
-      withBox(command, async (box) => {
+      withWitness(command, async (box) => {
         const { mostEntries, mostBytes, checkpointEvery: checkpointMs } = flags;
         const kept = await box.witness.configure(given({ mostEntries, mostBytes, checkpointMs }));
         const { entries, bytes, filled } = await box.witness.size();

@@ -1,17 +1,16 @@
 /** `signalbox witness tail|show|record|export`: the record in the store. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Json, WitnessEntry } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
-import type { Signalbox } from '../../runtime/signalbox.ts';
 import { commandFits, type WitnessFilter } from '../../runtime/witness/filter.ts';
-import { TRIMMED_BEFORE_READ, WITNESS_IS_OFF } from '../../runtime/witness/log.ts';
+import { TRIMMED_BEFORE_READ } from '../../runtime/witness/log.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, print, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { isJson } from '../store.ts';
 import { all, none } from '../task/arguments.ts';
 import { exportOf, exportTo } from './segment.ts';
 import { Story, storyLines } from './story.ts';
+import { withWitness } from './with-witness.ts';
 
 interface FilterFlags {
   readonly actor?: string;
@@ -59,8 +58,7 @@ export function addTail(command: Command): void {
       '\nExamples:\n  signalbox witness tail --resource lock/main\n  signalbox witness tail -n 100 --no-follow --json',
     )
     .action((flags: FilterFlags & { readonly last: number; readonly follow: boolean }) =>
-      withBox(command, async (box, signal) => {
-        await refuseIfOff(box);
+      withWitness(command, async (box, signal) => {
         const filter = filterOf(flags);
         if (flags.follow) {
           const onTrimmed = (): void => {
@@ -80,11 +78,6 @@ export function addTail(command: Command): void {
         for (const entry of last) show(command, entry, filter);
       }),
     );
-}
-
-/** Refuses if the witness is off: otherwise a store without a record would look like one in which nothing happened. */
-async function refuseIfOff(box: Signalbox): Promise<void> {
-  if (!(await box.witness.isOn())) throw new Failure('invalid', WITNESS_IS_OFF);
 }
 
 /** Sorts by time, because entries of several chains have no common number. */
@@ -107,10 +100,9 @@ Examples:
 Exit code 1 if the record has no such entry.`,
     )
     .action((resource: string, flags: FilterFlags) =>
-      withBox(command, async (box) => {
+      withWitness(command, async (box) => {
         if (!resource.includes('/'))
           throw new CliExit(EXIT.usage, `${resource} names no kind; expected a resource such as lock/${resource}`);
-        await refuseIfOff(box);
         const filter = { ...filterOf(flags), resource };
         const story = new Story();
         let found = 0;
@@ -147,7 +139,7 @@ export function addRecord(command: Command): void {
         event: string,
         flags: { actor?: string; trace?: string; payload?: Json; sensitive?: boolean },
       ) =>
-        withBox(command, async (box) => {
+        withWitness(command, async (box) => {
           const { actor, trace: traceId, payload, sensitive } = flags;
           const more = given({ actor, traceId, payload, sensitive });
           const entry = await box.witness.record({ component, event, ...more });
@@ -171,7 +163,7 @@ Examples:
   signalbox witness export --resource lock/main --resource task/7 -o part.jsonl`,
     )
     .action(({ output, resource }: { readonly output?: string; readonly resource: readonly string[] }) =>
-      withBox(command, async (box) => {
+      withWitness(command, async (box) => {
         const only = resource.length > 0 ? resource : undefined;
         if (output === undefined) {
           for await (const line of exportOf(box, only)) print(line);
@@ -193,7 +185,7 @@ function countArgument(text: string): number {
 function jsonArgument(text: string): Json {
   try {
     return JSON.parse(text) as Json;
-  } catch {
-    throw new InvalidArgumentError('expected JSON');
+  } catch (error) {
+    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
   }
 }

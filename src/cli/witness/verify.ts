@@ -5,7 +5,8 @@ import { sha256 } from '../../host/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printable, printJson, tell } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { isJson } from '../store.ts';
+import { withWitness } from './with-witness.ts';
 import { linesOf } from './record-file.ts';
 import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
 
@@ -38,7 +39,7 @@ if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cann
 
 async function verifyStore(command: Command, flags: TrustFlags): Promise<void> {
   const trust = await trustOf(flags);
-  const result = await withBox(command, (box, signal) => {
+  const result = await withWitness(command, (box, signal) => {
     let next = Date.now() + PROGRESS_MS;
     const onProgress = (entries: number): void => {
       signal.throwIfAborted();
