@@ -26,6 +26,7 @@ import {
   told,
   type Want,
 } from './seat.ts';
+import { waitEnd } from './waiting.ts';
 
 type AnyHold = DetachedHold & { readonly mode?: Granted['mode']; readonly slots?: Granted['slots'] };
 
@@ -78,8 +79,14 @@ export class DetachedSeat implements Seat {
     return first?.id === ticket ? undefined : first?.id;
   }
 
-  async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
-    const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal });
+  async collect(
+    { ticket, holder, ...of }: QueuePlace,
+    waitMs: number,
+    signal: AbortSignal,
+    stopping?: AbortSignal,
+  ): Promise<Asked> {
+    const end = waitEnd({ signal, stopping });
+    const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal: end });
     // No client hears the answer: the grant keeps its short lease, until a later call collects it or the lease ends.
     if (signal.aborted) return { kind: 'waiting', ticket, position: undefined, holders: [] };
     return this.#told(of, answer);
