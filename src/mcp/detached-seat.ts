@@ -62,8 +62,11 @@ export class DetachedSeat implements Seat {
     // A client that asks again, because its connection broke, continues at its place in line instead of taking a second one.
     const before = answer.kind === 'waiting' ? await this.#placeBefore(want, answer.ticket) : undefined;
     if (before === undefined || answer.kind !== 'waiting') return this.#told(want, answer);
+    const found = await of.collect({ ticket: before, holder });
+    // A process of this holder waits for itself, so its place is not one that a call may take over.
+    if (found.kind === 'gone') return answer;
     await of.withdraw({ ticket: answer.ticket, holder });
-    return { ...answer, ticket: before };
+    return this.#told(want, found);
   }
 
   /** The ticket of an earlier request by the same holder for the same resource. */

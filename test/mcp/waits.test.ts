@@ -274,6 +274,22 @@ describe('over HTTP', () => {
     expect(settle.mock.calls.map(([, , , keptMs]) => keptMs)).toEqual([86_400_000 + 60_000]);
   });
 
+  it('a call waits beside a process of the same holder, and leaves the place of that process alone', async () => {
+    const { b, box, a, token } = await begin('http');
+    const process = await stage.box();
+    const own = await process.lock('own').acquire({ holder: 'q' });
+    const waiting = process.lock('main').acquire({ holder: 'b' });
+    await expect.poll(() => waiters(box)).toEqual(['b']);
+    const asking = b.call('acquire', { name: 'main', holder: 'b', waitSeconds: 20 });
+    await stage.pass(25);
+    expect(await asking).toMatchObject({ status: 'busy' });
+    expect(await waiters(box)).toEqual(['b']);
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect((await waiting).isValid).toBe(true);
+    await stage.pass(30);
+    expect([own.isValid, await holders(box, 'own')]).toEqual([true, ['q']]);
+  });
+
   it('any call of a holder renews what it holds, and what nobody touched for ten minutes ends', async () => {
     const { a, b, box } = await begin('http');
     await b.call('publish', { task: 'build' });
