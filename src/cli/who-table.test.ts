@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
+import type { Json } from '../core/index.ts';
+import { surveyFrom, surveyJson, type SurveyJson } from '../json/survey.ts';
 import { unpainted } from './output.ts';
 import { PLAIN } from './table.ts';
 import { stateOf, whoLines } from './who-table.ts';
@@ -91,6 +93,28 @@ describe('who', () => {
       '  1. agent:9  waiting 40 s behind agent:7',
       '    exclusive · priority 5',
     ]);
+  });
+
+  it('never shows the pid of a server for that of its client', () => {
+    const server = { ...{ id: 's', host: 'vm', pid: 100, user: 'root' }, directory: '/srv', about: { isServer: true } };
+    const locks = (metadata: Json | undefined): Survey['locks'] => [
+      {
+        ...(survey.locks[1] as (typeof survey.locks)[number]),
+        holds: [{ ...hold, isAttached: false, session: undefined, takenBy: server, metadata }],
+        waiting: [{ ...waiter, session: server, metadata, priority: 0, reason: undefined }],
+      },
+    ];
+    const lines = (metadata?: Json): readonly string[] => {
+      const known = { ...survey, locks: locks(metadata) };
+      const shown = whoLines(known, PLAIN);
+      // The same through the server, whose JSON does not say what a session is about.
+      expect(whoLines(surveyFrom(JSON.parse(JSON.stringify(surveyJson(known))) as SurveyJson), PLAIN)).toEqual(shown);
+      return shown;
+    };
+    const run = { command: 'sleep', pid: 4711, host: 'laptop' };
+    expect(lines(run).at(-1)?.trim()).toBe('runs sleep · pid 4711 on laptop');
+    expect(lines(run).join()).not.toMatch(/root|srv|vm|100/);
+    expect(lines().join()).not.toMatch(/root|srv|vm|pid/);
   });
 
   it('names what still runs instead of a process that is gone', () => {

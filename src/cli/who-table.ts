@@ -12,6 +12,7 @@ import type {
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
 import { type Drain, type Json, spoken } from '../core/index.ts';
+import { ownProcess } from '../json/own-process.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { type Colour, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
@@ -143,7 +144,9 @@ function holdEntry(hold: AnyHold, capacity: number | undefined, decides: string)
   const slots = numbers.length === 0 ? '' : `slot${numbers.length === 1 ? '' : 's'} ${slotRuns(numbers)}`;
   const isGone = hold.health === 'process-gone';
   const isLeft = isGone || hold.orphans.length > 0;
-  const where = hold.isAttached ? placeOf(hold.session, isLeft) : placeOf(hold.takenBy, true);
+  const where = hold.isAttached
+    ? placeOf(hold.session, isLeft)
+    : placeOf(ownProcess(hold.takenBy, hold.metadata), true);
   return {
     who: hold.holder,
     since: hold.acquiredAt,
@@ -173,7 +176,12 @@ function waiterEntry(waiter: SurveyedWaiter): Entry {
     state: waitingText(waiter),
     isWaiting: true,
     reason: waiter.reason ?? '',
-    facts: [priority, wants, commandOf(waiter.metadata), ...placeOf(waiter.session, false)],
+    facts: [
+      priority,
+      wants,
+      commandOf(waiter.metadata),
+      ...placeOf(ownProcess(waiter.session, waiter.metadata), false),
+    ],
     trouble: '',
     colour: undefined,
   };
