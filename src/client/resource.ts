@@ -284,7 +284,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   ): Promise<Given | WaitingAnswer | undefined> {
     const since = instant(this.connected.requests.clock);
     const waitMs = Math.min(leftMs, LONGEST_WAIT_MS);
-    const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY };
+    const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY, tellsAway: true } as const;
     try {
       const answer = await this.post<Grant | WaitingAnswer>('acquire', { ...claim, waitMs }, more);
       return answer.outcome === 'waiting'
