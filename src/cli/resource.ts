@@ -10,13 +10,15 @@ import type {
   HoldClaim,
   RenewOutcome,
 } from '../runtime/holds/terms.ts';
+import type { TicketClaim } from '../runtime/holds/tickets.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
 import { addBreaking } from './breaking.ts';
 import { addConfiguring, type Configure } from './configuring.ts';
-import { CliExit } from './exit-code.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { giveUpPlace } from './give-up-place.ts';
 import {
   type AcquireFlags,
   addClaimOptions,
@@ -49,6 +51,7 @@ interface Resource {
   renew(claim: HoldClaim): Promise<RenewOutcome>;
   extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
   release(claim: ReleaseClaim): Promise<ClaimReleaseOutcome>;
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }>;
   break(by: Breaking): Promise<{ readonly broken: number }>;
 }
 
@@ -197,16 +200,30 @@ function addRenewing(command: Command, { kind, of }: Pick<ResourceType<never>, '
     });
 }
 
+interface ReleaseFlags extends Pick<ClaimFlags, 'holder'> {
+  readonly token?: number;
+  readonly ticket?: string;
+}
+
 function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 'kind' | 'of'>): Command {
-  addHolder(command).option(
-    '--token <number>',
-    'the token that acquire printed; needed if the holder has several holds',
-    numberArgument,
-  );
-  return command.action(async (name: string, flags: Pick<ClaimFlags, 'holder'> & { readonly token?: number }) => {
+  addHolder(command)
+    .option(
+      '--token <number>',
+      'the token that acquire printed; needed if the holder has several holds',
+      numberArgument,
+    )
+    .option('--ticket <ticket>', 'give up the place that this ticket keeps in line; its holder need not be named');
+  return command.action(async (name: string, flags: ReleaseFlags) => {
+    const { ticket, token } = flags;
+    if (ticket !== undefined && token !== undefined)
+      throw new CliExit(
+        EXIT.usage,
+        '--ticket and --token exclude each other: a ticket is for a place in line, a token for a hold',
+      );
     await withBox(command, async (box) => {
-      const claim = { holder: holderOf(flags), ...given({ token: flags.token }) };
       const one = of(box, name);
+      if (ticket !== undefined) return giveUpPlace(command, box, one, { kind, name }, ticket, flags.holder);
+      const claim = { holder: holderOf(flags), ...given({ token }) };
       await refuseAttached(box, { kind, name }, claim);
       tellReleased(command, one.resource, claim, await one.release(claim));
     });

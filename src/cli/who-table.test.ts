@@ -117,6 +117,15 @@ describe('who', () => {
     expect(lines().join()).not.toMatch(/root|srv|vm|pid/);
   });
 
+  it('does not say that a command runs where its turn was not collected', () => {
+    const kept = { ...hold, isAttached: false, isCollected: false, metadata: { command: 'echo' } };
+    const locks = [{ ...(survey.locks[1] as (typeof survey.locks)[number]), holds: [kept], waiting: [] }];
+    const text = whoLines({ ...survey, locks }, PLAIN).join('\n');
+    expect(text).toContain('not collected yet: its turn lapses in 12 s');
+    expect(text).toContain('its turn is kept for the ticket; nothing runs yet');
+    expect(text).not.toContain('runs echo');
+  });
+
   it('names what still runs instead of a process that is gone', () => {
     const gone = { ...hold, health: 'process-gone' as const, orphans: [4712] };
     const locks = [{ ...(survey.locks[1] as (typeof survey.locks)[number]), holds: [gone], waiting: [] }];
@@ -148,6 +157,7 @@ describe('who', () => {
 
   it.each([
     [{ ...hold, isAttached: false }, 'lasts 12 s more'],
+    [{ ...hold, isAttached: false, isCollected: false }, 'not collected yet: its turn lapses in 12 s'],
     [
       { ...hold, health: 'overdue', lease: { ttlMs: 15_000, remainingMs: 3000, renewedMs: 12_000 } },
       'overdue, renewed 12 s ago',
