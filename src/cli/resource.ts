@@ -28,6 +28,7 @@ import {
   handOut,
   holderOf,
   limitOf,
+  lossOf,
   patiently,
   tellKept,
   type ReleaseClaim,
@@ -195,6 +196,7 @@ function addRenewing(command: Command, { kind, of }: Pick<ResourceType<never>, '
         const one = of(box, name);
         if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
         const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
+        if (outcome.kind === 'lost') throw await lossOf(box, { kind, name }, claim);
         tellRenewed(command, one.resource, claim, outcome);
       });
     });

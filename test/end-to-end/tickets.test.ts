@@ -100,8 +100,9 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
   });
 
   it('that is in the way of another request is named to that one, if the hold before it is stale', async () => {
-    await scratch.run('lock', 'acquire', 'main', ...A, '--ttl', '1s');
-    await scratch.run('lock', 'acquire', 'main', ...B, '--no-wait', '--ticket');
+    const { stdout: token } = await scratch.run('lock', 'acquire', 'main', ...A);
+    await scratch.run('lock', 'acquire', 'main', ...B, '--ttl', '1h', '--no-wait', '--ticket');
+    await scratch.run('lock', 'renew', 'main', ...A, '--token', token.trim(), '--ttl', '1s');
     type Shown = { readonly holds: readonly { readonly isStale: boolean }[] };
     await until(
       async () => (await scratch.json<Shown>('lock', 'show', 'main')).holds[0]?.isStale,
