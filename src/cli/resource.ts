@@ -113,6 +113,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
   const flags = { ...said, json: isJson(command) };
   refuseForeignPid(command, flags);
   const limit = limitOf(flags);
+  const isRemote = serverOf(command) !== undefined;
   const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
@@ -124,7 +125,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
       const { ticket } = flags;
       const wait = limit.leftMs;
       if (ticket !== undefined)
-        return acquireWithTicket(one, optionsOf(wait), { ...flags, ...given({ wait }) }, signal, onWaiting);
+        return acquireWithTicket(one, optionsOf(wait), { ...flags, ...given({ wait }), isRemote }, signal, onWaiting);
       if (wait !== 0) return one.acquireDetached(optionsOf(wait));
       return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
     }).catch(printTicket(command));
@@ -155,18 +156,18 @@ interface Acquirable<Hold extends DetachedHold> extends Resource, Ticketed<Hold>
 async function acquireWithTicket<Hold extends DetachedHold>(
   one: Acquirable<Hold>,
   options: DetachedOptions,
-  flags: AcquireFlags,
+  flags: AcquireFlags & { readonly isRemote: boolean },
   signal: AbortSignal,
   onWaiting: () => void,
 ): Promise<Hold> {
-  const { ticket, wait } = flags;
+  const { ticket, wait, isRemote } = flags;
   const [known, ...others] = typeof ticket === 'string' ? ticketsIn(ticket) : [];
   if (others.length > 0) throw new Failure('invalid', `--ticket: ${one.resource} has one ticket, and this is several`);
   const waitMs = wait === false ? 0 : wait;
   const onGone = (): void => {
     if (flags.json !== true) complain(printable(`signalbox: ${goneTold(one.resource)}`));
   };
-  const answer = await collectOrAsk(one, { options, ticket: known, waitMs, signal, onWaiting, onGone });
+  const answer = await collectOrAsk(one, { options, isRemote, ticket: known, waitMs, signal, onWaiting, onGone });
   if (answer.kind === 'acquired') return answer.hold;
   throw new PlaceKept(one.resource, waitMs ?? 0, answer, answer.ticket);
 }

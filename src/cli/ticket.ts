@@ -50,6 +50,8 @@ export async function requestsFor(
 /** What `collectOrAsk` needs in addition to the request. */
 export interface TicketTerms {
   readonly options: DetachedOptions;
+  /** The store is behind a server, which keeps a ticket for at most `TICKET_MS`. */
+  readonly isRemote?: boolean;
   /** The id of an earlier request. */
   readonly ticket: string | undefined;
   readonly waitMs: number | undefined;
@@ -63,7 +65,7 @@ export interface TicketTerms {
 /** Goes on with an earlier request, or makes a new one; waits for at most `waitMs`. An abort gives up the place. */
 export async function collectOrAsk<H extends DetachedHold>(
   one: Ticketed<H>,
-  { options, ticket, waitMs, signal, onWaiting, onGone }: TicketTerms,
+  { options, isRemote = false, ticket, waitMs, signal, onWaiting, onGone }: TicketTerms,
 ): Promise<TicketAnswer<H>> {
   const { holder } = options;
   const until = waitMs === undefined ? undefined : systemClock.monotonic() + waitMs;
@@ -71,7 +73,7 @@ export async function collectOrAsk<H extends DetachedHold>(
   for (;;) {
     let answer: Collected<H>;
     if (known === undefined) {
-      answer = await one.askDetached({ ...options, ticketMs: ticketMsFor(options) });
+      answer = await one.askDetached({ ...options, ticketMs: isRemote ? TICKET_MS : ticketMsFor(options) });
       if (answer.kind === 'acquired') return answer;
       known = (answer as Waiting).ticket;
     }

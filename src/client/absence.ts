@@ -9,33 +9,32 @@ interface Teller {
   tellAway(trouble?: unknown): void;
 }
 
-export class Absence {
-  readonly #teller: Teller;
-  #untold: Timer | undefined;
-  #trouble: unknown;
-  #isTold = false;
-
-  constructor(teller: Teller) {
-    this.#teller = teller;
-  }
-
-  lost(trouble: unknown): void {
-    this.#trouble = trouble;
-    this.#untold ??= this.#teller.clock.timer(UNTOLD_MS, () => {
-      this.#isTold = true;
-      this.#teller.tellAway(this.#trouble);
-    });
-  }
-
-  heardAgain(): void {
-    this.end();
-    this.#untold = undefined;
-    if (this.#isTold) this.#teller.tellAway();
-    this.#isTold = false;
-  }
-
+export interface Absence {
+  lost(trouble: unknown): void;
+  heard(): void;
   /** The wait or the stream is over. */
-  end(): void {
-    this.#untold?.cancel();
-  }
+  end(): void;
+}
+
+export function absenceOf(teller: Teller): Absence {
+  let timer: Timer | undefined;
+  let isTold = false;
+  let why: unknown;
+  const end = (): void => timer?.cancel();
+  return {
+    end,
+    lost(trouble) {
+      why = trouble;
+      timer ??= teller.clock.timer(UNTOLD_MS, () => {
+        isTold = true;
+        teller.tellAway(why);
+      });
+    },
+    heard() {
+      end();
+      timer = undefined;
+      if (isTold) teller.tellAway();
+      isTold = false;
+    },
+  };
 }

@@ -2,7 +2,7 @@
 import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
-import { Absence } from './absence.ts';
+import { absenceOf } from './absence.ts';
 import { instant, sinceMs } from './clock.ts';
 import { ServerRefusal } from './problem.ts';
 import type { Requests } from './requests.ts';
@@ -74,7 +74,7 @@ export async function* streamed(
   const { clock, retryMs } = requests;
   const begun = instant(clock);
   let hasOpened = false;
-  const absence = new Absence(requests);
+  const absence = absenceOf(requests);
   let trouble: unknown;
   try {
     for (let failures = 0; !over.aborted;) {
@@ -85,7 +85,7 @@ export async function* streamed(
         for await (const message of messagesOf(response, heard)) {
           failures = 0;
           hasOpened = true;
-          absence.heardAgain();
+          absence.heard();
           yield message;
         }
         trouble = new Failure('unavailable', 'the server ended the stream');

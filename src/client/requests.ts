@@ -8,7 +8,7 @@
  */
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
-import { Absence } from './absence.ts';
+import { type Absence, absenceOf } from './absence.ts';
 import { type Clock, instant, sinceMs } from './clock.ts';
 import { errorOf, type ProblemDetails } from './problem.ts';
 import { urlAt } from './url.ts';
@@ -55,12 +55,10 @@ export interface Ask {
   /** How long the server may take before it answers. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** How long to repeat it, if it differs from the usual time. */
+  /** How long to repeat it, if it differs from the usual time. One that is repeated for ever tells the program of it. */
   readonly retryMs?: number;
   /** How long each attempt may take, besides `waitMs`, if it differs from the usual time. */
   readonly answerMs?: number;
-  /** Tells the program when the server is away for longer, and when it is back. */
-  readonly tellsAway?: true;
   /** Called when an attempt gets no answer although the server may have carried it out. */
   readonly onUnsure?: () => void;
 }
@@ -116,15 +114,15 @@ export class Requests {
   }
 
   async send(ask: Ask): Promise<Answered> {
-    const absence = ask.tellsAway === true ? new Absence(this) : undefined;
+    const absence = absenceOf(this);
     try {
       return await this.#repeated(ask, absence);
     } finally {
-      absence?.end();
+      absence.end();
     }
   }
 
-  async #repeated(ask: Ask, absence: Absence | undefined): Promise<Answered> {
+  async #repeated(ask: Ask, absence: Absence): Promise<Answered> {
     const begun = instant(this.clock);
     const limit = ask.retryMs ?? this.retryMs;
     const key = ask.isKeyed === true ? (ask.same?.key ?? newKey()) : undefined;
@@ -138,7 +136,7 @@ export class Requests {
         ask.onUnsure?.();
       }
       // A server that refuses, or has too much to do, is there.
-      if ('body' in tried && tried.status < 500) absence?.heardAgain();
+      if ('body' in tried && tried.status < 500) absence.heard();
       if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 && !tried.isReplayed };
       const problem = 'body' in tried ? problemIn(tried) : undefined;
       const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
@@ -149,7 +147,8 @@ export class Requests {
         const isLost = problem === undefined || (unsure !== undefined && key !== undefined && ignoresKey(problem));
         throw isLost ? this.#lost(ask, error, unsure !== undefined) : error;
       }
-      if (problem === undefined || problem.status >= 500) absence?.lost(error);
+      // Only a wait is repeated for ever; of any other request, its caller hears soon.
+      if (limit === Number.POSITIVE_INFINITY && !('body' in tried && tried.status < 500)) absence.lost(error);
       await this.pause(pauseMs, ask.signal);
       this.#refuseIfOver(ask);
     }

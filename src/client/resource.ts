@@ -1,5 +1,5 @@
 /** The methods that locks and semaphores share over HTTP: asking, waiting by ticket, and acting on a hold by its token. */
-import { type LossReason, type Settings, TICKET_MS, type Token } from '../core/index.ts';
+import type { LossReason, Settings, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
 import {
@@ -137,11 +137,9 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
    * queue while the caller is away. Call `collect` with the ticket within `ticketMs`.
    */
   async askDetached(options: RemoteOptions & { readonly holder: string }): Promise<TicketAnswer<Detached>> {
-    const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ticketMs, ...asked } = options;
+    const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ...asked } = options;
     const { holder } = asked;
-    // A server refuses more.
-    const kept = ticketMs !== undefined && { ticketMs: Math.min(ticketMs, TICKET_MS) };
-    const body = { ...asked, ...kept, ...this.terms, waitMs: 0 };
+    const body = { ...asked, ...this.terms, waitMs: 0 };
     const answer = await unlessAborted(this.#asked(body), signal, (late) => this.#givenBack(late, holder));
     return 'grant' in answer ? { kind: 'acquired', hold: this.detached(answer.grant) } : waitingOf(answer);
   }
@@ -286,7 +284,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
   ): Promise<Given | WaitingAnswer | undefined> {
     const since = instant(this.connected.requests.clock);
     const waitMs = Math.min(leftMs, LONGEST_WAIT_MS);
-    const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY, tellsAway: true } as const;
+    const more = { waitMs, signal, retryMs: Number.POSITIVE_INFINITY };
     try {
       const answer = await this.post<Grant | WaitingAnswer>('acquire', { ...claim, waitMs }, more);
       return answer.outcome === 'waiting'

@@ -189,7 +189,7 @@ function waiterFrom({ since, waitedMs: _, ...waiter }: Shown): Shown {
 }
 
 function sessionFrom(session: unknown): Shown | undefined {
-  return typeof session === 'object' && session !== null ? undefinedForNull(session as Shown) : undefined;
+  return session ? undefinedForNull(session as Shown) : undefined;
 }
 
 function undefinedForNull(fields: Shown): Shown {
