@@ -10,8 +10,9 @@ import {
   type RenewOutcome,
 } from '../runtime/holds/terms.ts';
 import type { Want } from '../runtime/holds/wants.ts';
+import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, given, limitArgument, numberArgument } from './arguments.ts';
+import { durationArgument, given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
@@ -241,7 +242,19 @@ export function notOwner(resource: string, { holder, token }: ReleaseClaim, outc
   return new CliExit(EXIT.notPermitted, `${resource}: ${holder} does not hold it${by}${free}`, { outcome });
 }
 
-export function lostHold(resource: string): CliExit {
-  const what = `${resource}: the hold was lost because its lease ended; acquire it again`;
+export function lostHold(resource: string, why = 'its lease ended'): CliExit {
+  const what = `${resource}: the hold was lost because ${why}; acquire it again`;
   return new CliExit(EXIT.lost, what, { outcome: 'lost' });
+}
+
+/** Why a renewal found the hold lost, as far as the store still shows it. */
+export async function lossOf(box: Signalbox, of: ResourceArgument, { token }: HoldClaim): Promise<CliExit> {
+  const { locks, semaphores } = await box.survey({ resource: of });
+  const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);
+  const { health, maxHoldMs } = holds.find((hold) => hold.token === token) ?? {};
+  const isLimit = health === 'slow' && maxHoldMs !== undefined;
+  return lostHold(
+    `${of.kind}/${of.name}`,
+    isLimit ? `it was held for its --max-hold of ${spoken(maxHoldMs)}` : undefined,
+  );
 }

@@ -55,9 +55,12 @@ Exit codes: 76 the hold was lost, 77 another holder has it.`,
 Examples:
   signalbox lock release staging --holder agent:7 --token "$TOKEN"
   signalbox lock release staging --holder agent:7
+  signalbox lock release staging --ticket "$TICKET"                                   leaves the line
 
 With the token, a release that comes too late changes nothing: exit code 77, whether the lock is free or another
-holder has it. Without it, release ends the only hold of this holder; if the holder has several, it ends none.`,
+holder has it. Without it, release ends the only hold of this holder; if the holder has several, it ends none.
+With a ticket of acquire or run, release gives up the place in line, or the turn that nobody has collected; if a run
+wants several locks, at this one.`,
     configure: `set rules that bind every holder
 
 Examples:

@@ -10,13 +10,15 @@ import type {
   HoldClaim,
   RenewOutcome,
 } from '../runtime/holds/terms.ts';
+import type { TicketClaim } from '../runtime/holds/tickets.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
 import { addBreaking } from './breaking.ts';
 import { addConfiguring, type Configure } from './configuring.ts';
-import { CliExit } from './exit-code.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { giveUpPlace } from './give-up-place.ts';
 import {
   type AcquireFlags,
   addClaimOptions,
@@ -26,6 +28,7 @@ import {
   handOut,
   holderOf,
   limitOf,
+  lossOf,
   patiently,
   tellKept,
   type ReleaseClaim,
@@ -49,6 +52,7 @@ interface Resource {
   renew(claim: HoldClaim): Promise<RenewOutcome>;
   extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
   release(claim: ReleaseClaim): Promise<ClaimReleaseOutcome>;
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }>;
   break(by: Breaking): Promise<{ readonly broken: number }>;
 }
 
@@ -109,6 +113,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
   const flags = { ...said, json: isJson(command) };
   refuseForeignPid(command, flags);
   const limit = limitOf(flags);
+  const isRemote = serverOf(command) !== undefined;
   const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
@@ -120,7 +125,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
       const { ticket } = flags;
       const wait = limit.leftMs;
       if (ticket !== undefined)
-        return acquireWithTicket(one, optionsOf(wait), { ...flags, ...given({ wait }) }, signal, onWaiting);
+        return acquireWithTicket(one, optionsOf(wait), { ...flags, ...given({ wait }), isRemote }, signal, onWaiting);
       if (wait !== 0) return one.acquireDetached(optionsOf(wait));
       return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
     }).catch(printTicket(command));
@@ -151,18 +156,18 @@ interface Acquirable<Hold extends DetachedHold> extends Resource, Ticketed<Hold>
 async function acquireWithTicket<Hold extends DetachedHold>(
   one: Acquirable<Hold>,
   options: DetachedOptions,
-  flags: AcquireFlags,
+  flags: AcquireFlags & { readonly isRemote: boolean },
   signal: AbortSignal,
   onWaiting: () => void,
 ): Promise<Hold> {
-  const { ticket, wait } = flags;
+  const { ticket, wait, isRemote } = flags;
   const [known, ...others] = typeof ticket === 'string' ? ticketsIn(ticket) : [];
   if (others.length > 0) throw new Failure('invalid', `--ticket: ${one.resource} has one ticket, and this is several`);
   const waitMs = wait === false ? 0 : wait;
   const onGone = (): void => {
     if (flags.json !== true) complain(printable(`signalbox: ${goneTold(one.resource)}`));
   };
-  const answer = await collectOrAsk(one, { options, ticket: known, waitMs, signal, onWaiting, onGone });
+  const answer = await collectOrAsk(one, { options, isRemote, ticket: known, waitMs, signal, onWaiting, onGone });
   if (answer.kind === 'acquired') return answer.hold;
   throw new PlaceKept(one.resource, waitMs ?? 0, answer, answer.ticket);
 }
@@ -192,21 +197,36 @@ function addRenewing(command: Command, { kind, of }: Pick<ResourceType<never>, '
         const one = of(box, name);
         if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
         const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
+        if (outcome.kind === 'lost') throw await lossOf(box, { kind, name }, claim);
         tellRenewed(command, one.resource, claim, outcome);
       });
     });
 }
 
+interface ReleaseFlags extends Pick<ClaimFlags, 'holder'> {
+  readonly token?: number;
+  readonly ticket?: string;
+}
+
 function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 'kind' | 'of'>): Command {
-  addHolder(command).option(
-    '--token <number>',
-    'the token that acquire printed; needed if the holder has several holds',
-    numberArgument,
-  );
-  return command.action(async (name: string, flags: Pick<ClaimFlags, 'holder'> & { readonly token?: number }) => {
+  addHolder(command)
+    .option(
+      '--token <number>',
+      'the token that acquire printed; needed if the holder has several holds',
+      numberArgument,
+    )
+    .option('--ticket <ticket>', 'give up the place that this ticket keeps in line; its holder need not be named');
+  return command.action(async (name: string, flags: ReleaseFlags) => {
+    const { ticket, token } = flags;
+    if (ticket !== undefined && token !== undefined)
+      throw new CliExit(
+        EXIT.usage,
+        '--ticket and --token exclude each other: a ticket is for a place in line, a token for a hold',
+      );
     await withBox(command, async (box) => {
-      const claim = { holder: holderOf(flags), ...given({ token: flags.token }) };
       const one = of(box, name);
+      if (ticket !== undefined) return giveUpPlace(command, box, one, { kind, name }, ticket, flags.holder);
+      const claim = { holder: holderOf(flags), ...given({ token }) };
       await refuseAttached(box, { kind, name }, claim);
       tellReleased(command, one.resource, claim, await one.release(claim));
     });

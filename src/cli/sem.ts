@@ -51,9 +51,11 @@ Exit codes: 76 the hold was lost, 77 not the holder.`,
 Examples:
   signalbox sem release api --holder agent:7 --token "$TOKEN"
   signalbox sem release api --holder agent:7
+  signalbox sem release api --ticket "$TICKET"                                   leaves the line
 
-Without the token, release ends the only hold of this holder; if the holder has several, it ends none. Exit code 77:
-the holder has no such hold.`,
+Without the token, release ends the only hold of this holder; if the holder has several, it ends none. With a ticket of
+acquire or run, release gives up the place in line, or the turn that nobody has collected. Exit code 77: the holder has
+no such hold, or the ticket keeps no place.`,
     configure: `set rules that bind every holder
 
 Examples:

@@ -3,11 +3,13 @@
  * ticket. The ticket is the id of the request, or of several, in the order of the resources that they are for.
  */
 import { systemClock } from '../clock.ts';
-import { spoken, TICKET_MS } from '../core/index.ts';
+import { DETACHED_TTL_MS, isAbout, spoken, TICKET_MS } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { DetachedHold, DetachedOptions } from '../runtime/holds/terms.ts';
 import type { Collected, CollectOptions, TicketAnswer, TicketClaim, Waiting } from '../runtime/holds/tickets.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import type { ResourceArgument } from './arguments.ts';
 import { CliExit } from './exit-code.ts';
 
 /** A session of 16 hexadecimal digits, and the number of a request. */
@@ -21,7 +23,7 @@ export interface Ticketed<H extends DetachedHold> {
   readonly resource: string;
   askDetached(options: DetachedOptions): Promise<TicketAnswer<H>>;
   collect(claim: TicketClaim, options: CollectOptions): Promise<Collected<H>>;
-  withdraw(claim: TicketClaim): Promise<unknown>;
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }>;
 }
 
 /** The ids in the value of `--ticket`. */
@@ -36,9 +38,20 @@ export function ticketOf(ids: readonly string[]): string {
   return ids.join(BETWEEN);
 }
 
+/** The requests that wait for a resource, and those that have it: these have a token. Their ids are tickets. */
+export async function requestsFor(
+  box: Signalbox,
+  resource: ResourceArgument,
+): Promise<readonly { readonly id: string; readonly holder: string; readonly token?: number }[]> {
+  const { locks, semaphores } = await box.survey({ resource, leases: false });
+  return [...locks, ...semaphores].flatMap(({ holds, waiting }) => [...holds, ...waiting]);
+}
+
 /** What `collectOrAsk` needs in addition to the request. */
 export interface TicketTerms {
   readonly options: DetachedOptions;
+  /** The store is behind a server, which keeps a ticket for at most `TICKET_MS`. */
+  readonly isRemote?: boolean;
   /** The id of an earlier request. */
   readonly ticket: string | undefined;
   readonly waitMs: number | undefined;
@@ -52,7 +65,7 @@ export interface TicketTerms {
 /** Goes on with an earlier request, or makes a new one; waits for at most `waitMs`. An abort gives up the place. */
 export async function collectOrAsk<H extends DetachedHold>(
   one: Ticketed<H>,
-  { options, ticket, waitMs, signal, onWaiting, onGone }: TicketTerms,
+  { options, isRemote = false, ticket, waitMs, signal, onWaiting, onGone }: TicketTerms,
 ): Promise<TicketAnswer<H>> {
   const { holder } = options;
   const until = waitMs === undefined ? undefined : systemClock.monotonic() + waitMs;
@@ -60,7 +73,7 @@ export async function collectOrAsk<H extends DetachedHold>(
   for (;;) {
     let answer: Collected<H>;
     if (known === undefined) {
-      answer = await one.askDetached({ ...options, ticketMs: TICKET_MS });
+      answer = await one.askDetached({ ...options, ticketMs: isRemote ? TICKET_MS : ticketMsFor(options) });
       if (answer.kind === 'acquired') return answer;
       known = (answer as Waiting).ticket;
     }
@@ -77,6 +90,14 @@ export async function collectOrAsk<H extends DetachedHold>(
     }
     return answer;
   }
+}
+
+/**
+ * Only the time of its lease shows whether a grant was collected, so the ticket must not last as long as the hold: others would
+ * take a turn that nobody uses for work.
+ */
+function ticketMsFor({ ttlMs = DETACHED_TTL_MS }: DetachedOptions): number {
+  return isAbout(TICKET_MS, ttlMs) ? TICKET_MS + 1000 : TICKET_MS;
 }
 
 function leftUntil(until: number | undefined): number {

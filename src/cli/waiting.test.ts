@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { open } from '../runtime/open.ts';
+import type { Want } from '../runtime/holds/wants.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { collectOrAsk } from './ticket.ts';
 import { currentHolders, waitTold } from './waiting.ts';
 
 const held = { holder: 'agent:7', acquiredAt: 1000, reason: undefined, metadata: undefined, isStale: false };
@@ -52,6 +55,15 @@ describe('the message about a wait', () => {
     );
   });
 
+  it('is until when a turn is kept that nobody has collected', () => {
+    const lease = { ttlMs: 60_000, remainingMs: 30_000, renewedMs: 30_000 };
+    const kept = { ...held, metadata: { command: 'echo' }, isCollected: false, lease };
+    expect(waitTold({ ...wait, holders: [kept] }, 2000, 0)).toMatch(
+      /held by agent:7 \(echo\) for 1 s, not collected yet: its turn lapses in 30 s$/,
+    );
+    expect(waitTold({ ...wait, holders: [kept] }, 2000)).toMatch(/, not collected yet: its turn lapses soon$/);
+  });
+
   it.each([
     [2, '2nd'],
     [3, '3rd'],
@@ -75,5 +87,47 @@ it('a run that waited in vain never names itself as the one in its way', async (
   expect(await currentHolders(box, wants, 'lock/a', 'run:me')).toMatchObject({
     resource: 'lock/b',
     told: expect.stringContaining('run:other (deploys)') as string,
+  });
+});
+
+describe('a refusal', () => {
+  const told = async (box: Signalbox, want: Want, own: string): Promise<string | undefined> => {
+    const resource = 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
+    return (await currentHolders(box, [want], resource, own))?.told;
+  };
+
+  it('names the ticket in the way where the hold is stale, or would let a reader in', async () => {
+    await using box = await open('memory:');
+    const lock = box.lock('main');
+    await lock.acquireDetached({ holder: 'agent:a', mode: 'shared' });
+    await lock.askDetached({ holder: 'agent:b' });
+    const writer = 'behind agent:b, which waits and goes first';
+    expect(await told(box, { lock: 'main', mode: 'shared' }, 'agent:c')).toBe(writer);
+    expect(await told(box, { lock: 'main' }, 'agent:c')).toMatch(/^held by agent:a/);
+    expect(await told(box, { lock: 'main', mode: 'shared' }, 'agent:b')).toMatch(/^held by agent:a/);
+  });
+
+  it('names the heavier request in the way of one that there would be room for', async () => {
+    await using box = await open('memory:');
+    const builds = box.semaphore('builds', { capacity: 8 });
+    await builds.acquireDetached({ holder: 'agent:7', weight: 4 });
+    await builds.askDetached({ holder: 'agent:8', weight: 6 });
+    const heavy = 'behind agent:8, which waits for 6 slots and goes first; 4 free';
+    expect(await told(box, { semaphore: 'builds', weight: 1 }, 'agent:9')).toBe(heavy);
+    expect(await told(box, { semaphore: 'builds', weight: 5 }, 'agent:9')).toMatch(/^held by agent:7/);
+  });
+
+  it('says of a turn that nobody has collected when it lapses', async () => {
+    await using box = await open('memory:');
+    const lock = box.lock('main');
+    const first = await lock.acquireDetached({ holder: 'agent:a' });
+    const options = { holder: 'run:b', metadata: { command: 'echo' } };
+    const terms = { ticket: undefined, waitMs: 0, signal: new AbortController().signal };
+    const late = await collectOrAsk(lock, { ...terms, options, onWaiting: () => undefined, onGone: () => undefined });
+    expect(late.kind).toBe('waiting');
+    await lock.release(first);
+    expect(await told(box, { lock: 'main' }, 'agent:c')).toMatch(
+      /^held by run:b \(echo\) for .+, not collected yet: its turn lapses in .+$/,
+    );
   });
 });

@@ -1,7 +1,7 @@
 /** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
-import { type Drain, drainTold, type Json, type OnStale, spoken } from '../core/index.ts';
+import { type Drain, drainTold, type Json, type LockMode, type OnStale, spoken } from '../core/index.ts';
 import type { Want } from '../runtime/holds/wants.ts';
-import type { SurveyedHold, SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import { behindTold, NotAcquired, type Refusal } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -9,7 +9,14 @@ import { quoted } from './pipeline/words.ts';
 import { PlaceKept, withTicket } from './ticket.ts';
 
 export type WaitHolder = Pick<SurveyedHold, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'> &
-  Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans'>>;
+  Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans' | 'isCollected'>>;
+
+/** The request that goes first, although what this one wants is not held. `weight`, `free`: of a semaphore. */
+interface Behind {
+  readonly holder: string;
+  readonly weight?: number;
+  readonly free?: number;
+}
 
 export interface Wait {
   readonly resource: string;
@@ -18,8 +25,8 @@ export interface Wait {
   readonly holders: readonly WaitHolder[];
   /** The waiters before us. */
   readonly ahead: readonly string[];
-  /** There is room for us, but the first in line waits for more slots. */
-  readonly behind?: { readonly holder: string; readonly weight: number; readonly free: number };
+  /** No hold is in our way, only this request: it came first, and may be a ticket that nobody uses now. */
+  readonly behind?: Behind;
   /** Under `alert` a stale hold is not given to the next in line. */
   readonly onStale?: OnStale;
   /** Nothing is granted, however much is free. */
@@ -44,9 +51,6 @@ export async function currentWait(
     const own = found.waiting.find(({ holder }) => isOurs(holder));
     if (own === undefined) continue;
     const ahead = found.waiting.slice(0, own.position - 1);
-    const [first] = ahead;
-    const free = found.availableSlots ?? 0;
-    const isHeldUp = first?.weight !== undefined && own.weight !== undefined && own.weight <= free;
     return {
       resource: found.resource,
       place: own.position,
@@ -54,10 +58,24 @@ export async function currentWait(
       onStale: found.onStale,
       drained: found.drained,
       ahead: ahead.map(({ holder }) => holder),
-      ...(isHeldUp && { behind: { holder: first.holder, weight: first.weight ?? 1, free } }),
+      ...behindIn(found, own, ahead),
     };
   }
   return undefined;
+}
+
+/** `asked`: what we want. `ahead`: the waiters before us. */
+function behindIn(
+  { holds, onStale, availableSlots: free }: Surveyed,
+  asked: { readonly mode?: LockMode | undefined; readonly weight?: number | undefined },
+  [first]: readonly SurveyedWaiter[],
+): { readonly behind?: Behind } {
+  if (first === undefined) return {};
+  const { holder, weight = 1 } = first;
+  if (free !== undefined) return (asked.weight ?? 1) <= free ? { behind: { holder, weight, free } } : {};
+  const isInTheWay = (hold: Surveyed['holds'][number]): boolean =>
+    !(hold.isStale && onStale === 'reclaim') && (asked.mode !== 'shared' || hold.mode !== 'shared');
+  return holds.some(isInTheWay) ? {} : { behind: { holder } };
 }
 
 /**
@@ -75,8 +93,12 @@ export async function currentHolders(
     (one, other) => Number(resourceOf(other) === refused) - Number(resourceOf(one) === refused),
   );
   for (const want of first) {
-    const { resource, holds, onStale, drained } = await surveyed(box, want);
+    const found = await surveyed(box, want);
+    const { resource, holds, onStale, drained } = found;
     if (drained !== undefined) return { resource, told: drainTold(drained) };
+    const others = found.waiting.filter(({ holder }) => holder !== own);
+    const { behind } = behindIn(found, want, others);
+    if (behind !== undefined) return { resource, told: behindSaid(behind) };
     const holders = holds.filter(({ holder, isStale }) => holder !== own || isStale);
     const since = (at: number): string => `for ${spoken(now - at)}`;
     if (holders.length > 0)
@@ -145,12 +167,18 @@ export async function atOnceOrAfterTheDead<T>(
 }
 
 type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting' | 'onStale'> & {
-  readonly holds: readonly SurveyedHold[];
+  readonly holds: readonly (SurveyedHold & { readonly mode?: LockMode })[];
   readonly availableSlots?: number;
   readonly drained?: Drain | undefined;
 };
 
-/** Asks for the state of leases only if a process is gone: only then does it matter when its lease ends. */
+/** The lease of each hold costs a request, and of many holders only a few are named. */
+const MOST_LEASES = 10;
+
+/**
+ * Asks for the state of leases only where it matters when they end: if a process is gone, or for a detached hold, which may be a
+ * turn that nobody has collected.
+ */
 async function surveyed(box: Signalbox, want: Want): Promise<Surveyed> {
   const resource =
     'lock' in want ? { kind: 'lock' as const, name: want.lock } : { kind: 'semaphore' as const, name: want.semaphore };
@@ -160,7 +188,9 @@ async function surveyed(box: Signalbox, want: Want): Promise<Surveyed> {
   };
   const found = await one(false);
   const holds: readonly SurveyedHold[] = found.holds;
-  return holds.some(({ health }) => health === 'process-gone') ? one(true) : found;
+  const isGone = holds.some(({ health }) => health === 'process-gone');
+  const mayBeKept = holds.length <= MOST_LEASES && holds.some(({ isAttached }) => !isAttached);
+  return isGone || mayBeKept ? one(true) : found;
 }
 
 /**
@@ -182,18 +212,30 @@ function heldBy(
   isLasting = false,
 ): string {
   if (drained !== undefined) return drainTold(drained);
-  if (behind !== undefined) return behindTold(behind, behind.free);
+  if (behind !== undefined) return behindSaid(behind);
   if (holders.length === 0) return ahead.length === 0 ? 'about to be granted' : `behind ${ahead[0]}`;
   const named = holders.slice(0, MOST_NAMED).map((hold) => {
     const why = hold.reason ?? commandIn(hold.metadata);
     const stale = hold.isStale ? ', stale' : '';
-    return `${hold.holder}${why === undefined ? '' : ` (${why})`} ${since(hold.acquiredAt)}${stale}`;
+    const kept = hold.isCollected === false && !hold.isStale ? `, ${uncollectedTold(hold.lease, isLasting)}` : '';
+    return `${hold.holder}${why === undefined ? '' : ` (${why})`} ${since(hold.acquiredAt)}${stale}${kept}`;
   });
   const more = holders.length - named.length;
   const gone = holders.find(({ health }) => health === 'process-gone');
   const end = gone === undefined ? '' : `; ${goneTold(gone, isLasting)}`;
   const decides = onStale === 'alert' && holders.some(({ isStale }) => isStale) ? `; ${personDecides(resource)}` : '';
   return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}${end}${decides}`;
+}
+
+function behindSaid({ holder, weight, free }: Behind): string {
+  if (weight !== undefined && free !== undefined) return behindTold({ holder, weight }, free);
+  return `behind ${holder}, which waits and goes first`;
+}
+
+/** Of a ticket whose turn has come: nothing runs yet. `isLasting` as in `goneTold`. */
+export function uncollectedTold(lease: SurveyedHold['lease'], isLasting = false): string {
+  const lapses = lease === undefined || isLasting ? 'lapses soon' : `lapses in ${spoken(lease.remainingMs)}`;
+  return `not collected yet: its turn ${lapses}`;
 }
 
 /** What to do about a stale hold that no process may take. */

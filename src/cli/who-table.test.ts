@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
+import type { Json } from '../core/index.ts';
+import { surveyFrom, surveyJson, type SurveyJson } from '../json/survey.ts';
 import { unpainted } from './output.ts';
 import { PLAIN } from './table.ts';
 import { stateOf, whoLines } from './who-table.ts';
@@ -93,6 +95,37 @@ describe('who', () => {
     ]);
   });
 
+  it('never shows the pid of a server for that of its client', () => {
+    const server = { ...{ id: 's', host: 'vm', pid: 100, user: 'root' }, directory: '/srv', about: { isServer: true } };
+    const locks = (metadata: Json | undefined): Survey['locks'] => [
+      {
+        ...(survey.locks[1] as (typeof survey.locks)[number]),
+        holds: [{ ...hold, isAttached: false, session: undefined, takenBy: server, metadata }],
+        waiting: [{ ...waiter, session: server, metadata, priority: 0, reason: undefined }],
+      },
+    ];
+    const lines = (metadata?: Json): readonly string[] => {
+      const known = { ...survey, locks: locks(metadata) };
+      const shown = whoLines(known, PLAIN);
+      // The same through the server, whose JSON does not say what a session is about.
+      expect(whoLines(surveyFrom(JSON.parse(JSON.stringify(surveyJson(known))) as SurveyJson), PLAIN)).toEqual(shown);
+      return shown;
+    };
+    const run = { command: 'sleep', pid: 4711, host: 'laptop' };
+    expect(lines(run).at(-1)?.trim()).toBe('runs sleep · pid 4711 on laptop');
+    expect(lines(run).join()).not.toMatch(/root|srv|vm|100/);
+    expect(lines().join()).not.toMatch(/root|srv|vm|pid/);
+  });
+
+  it('does not say that a command runs where its turn was not collected', () => {
+    const kept = { ...hold, isAttached: false, isCollected: false, metadata: { command: 'echo' } };
+    const locks = [{ ...(survey.locks[1] as (typeof survey.locks)[number]), holds: [kept], waiting: [] }];
+    const text = whoLines({ ...survey, locks }, PLAIN).join('\n');
+    expect(text).toContain('not collected yet: its turn lapses in 12 s');
+    expect(text).toContain('its turn is kept for the ticket; nothing runs yet');
+    expect(text).not.toContain('runs echo');
+  });
+
   it('names what still runs instead of a process that is gone', () => {
     const gone = { ...hold, health: 'process-gone' as const, orphans: [4712] };
     const locks = [{ ...(survey.locks[1] as (typeof survey.locks)[number]), holds: [gone], waiting: [] }];
@@ -124,6 +157,7 @@ describe('who', () => {
 
   it.each([
     [{ ...hold, isAttached: false }, 'lasts 12 s more'],
+    [{ ...hold, isAttached: false, isCollected: false }, 'not collected yet: its turn lapses in 12 s'],
     [
       { ...hold, health: 'overdue', lease: { ttlMs: 15_000, remainingMs: 3000, renewedMs: 12_000 } },
       'overdue, renewed 12 s ago',

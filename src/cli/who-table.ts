@@ -12,12 +12,13 @@ import type {
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
 import { type Drain, type Json, spoken } from '../core/index.ts';
+import { ownProcess } from '../json/own-process.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { type Colour, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
 import { quoted } from './pipeline/words.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
-import { commandIn, goneTold, personDecides } from './waiting.ts';
+import { commandIn, goneTold, personDecides, uncollectedTold } from './waiting.ts';
 
 /** A space at which no line is broken. */
 const UNBROKEN = '\u00a0';
@@ -143,7 +144,9 @@ function holdEntry(hold: AnyHold, capacity: number | undefined, decides: string)
   const slots = numbers.length === 0 ? '' : `slot${numbers.length === 1 ? '' : 's'} ${slotRuns(numbers)}`;
   const isGone = hold.health === 'process-gone';
   const isLeft = isGone || hold.orphans.length > 0;
-  const where = hold.isAttached ? placeOf(hold.session, isLeft) : placeOf(hold.takenBy, true);
+  const where = hold.isAttached
+    ? placeOf(hold.session, isLeft)
+    : placeOf(ownProcess(hold.takenBy, hold.metadata), true);
   return {
     who: hold.holder,
     since: hold.acquiredAt,
@@ -152,10 +155,14 @@ function holdEntry(hold: AnyHold, capacity: number | undefined, decides: string)
     state: stateOf(hold),
     isWaiting: false,
     reason: hold.reason ?? '',
-    facts: [slots, commandOf(hold.metadata), ...where, hold.isAttached ? '' : 'detached', endTold(hold)],
+    facts: [slots, ...workOf(hold), ...where, hold.isAttached ? '' : 'detached', endTold(hold)],
     trouble: [isLeft ? goneTold(hold) : '', hold.isStale ? decides : ''].filter(isSaid).join('; '),
     colour: COLOURS[hold.health],
   };
+}
+
+function workOf({ isCollected, metadata }: AnyHold): readonly string[] {
+  return isCollected === false ? ['its turn is kept for the ticket; nothing runs yet'] : [commandOf(metadata)];
 }
 
 function endTold({ endsWithPid }: AnyHold): string {
@@ -173,7 +180,12 @@ function waiterEntry(waiter: SurveyedWaiter): Entry {
     state: waitingText(waiter),
     isWaiting: true,
     reason: waiter.reason ?? '',
-    facts: [priority, wants, commandOf(waiter.metadata), ...placeOf(waiter.session, false)],
+    facts: [
+      priority,
+      wants,
+      commandOf(waiter.metadata),
+      ...placeOf(ownProcess(waiter.session, waiter.metadata), false),
+    ],
     trouble: '',
     colour: undefined,
   };
@@ -196,10 +208,11 @@ function waitingText({ waitsFor }: SurveyedWaiter): string {
   return nearest === undefined ? 'waiting' : `waiting behind ${nearest}`;
 }
 
-export function stateOf({ health, lease, isAttached }: SurveyedHold): string {
+export function stateOf({ health, lease, isAttached, isCollected }: SurveyedHold): string {
   switch (health) {
     case 'renewed':
       if (lease === undefined) return 'held';
+      if (isCollected === false) return uncollectedTold(lease);
       return isAttached ? `renewed ${spoken(lease.renewedMs)} ago` : `lasts ${spoken(lease.remainingMs)} more`;
     case 'overdue':
       return `overdue, renewed ${spoken(lease?.renewedMs ?? 0)} ago`;

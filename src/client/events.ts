@@ -2,7 +2,8 @@
 import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
-import { instant, sinceMs, type Timer } from './clock.ts';
+import { absenceOf } from './absence.ts';
+import { instant, sinceMs } from './clock.ts';
 import { ServerRefusal } from './problem.ts';
 import type { Requests } from './requests.ts';
 
@@ -20,8 +21,6 @@ export interface RemoteEventOptions {
 
 /** The server sends at least a comment every few seconds. */
 const SILENT_MS = 45_000;
-/** An interruption that is over sooner is not worth a word. */
-const UNTOLD_MS = 1_000;
 
 /** The events of the store, in order. The event `resync` says that some were missed: read the state. */
 export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIterable<EventOf<Pattern>> {
@@ -75,19 +74,8 @@ export async function* streamed(
   const { clock, retryMs } = requests;
   const begun = instant(clock);
   let hasOpened = false;
-  let isTold = false;
-  let untold: Timer | undefined;
+  const absence = absenceOf(requests);
   let trouble: unknown;
-  const heardAgain = (): void => {
-    untold?.cancel();
-    untold = undefined;
-    if (isTold) requests.tellAway();
-    isTold = false;
-  };
-  const lost = (): void => {
-    isTold = true;
-    requests.tellAway(trouble);
-  };
   try {
     for (let failures = 0; !over.aborted;) {
       const cut = new AbortController();
@@ -97,7 +85,7 @@ export async function* streamed(
         for await (const message of messagesOf(response, heard)) {
           failures = 0;
           hasOpened = true;
-          heardAgain();
+          absence.heard();
           yield message;
         }
         trouble = new Failure('unavailable', 'the server ended the stream');
@@ -111,11 +99,11 @@ export async function* streamed(
       requests.nextServer();
       const pauseMs = backoffMs(failures++);
       if (!hasOpened && sinceMs(clock, begun) + pauseMs > retryMs) throw trouble;
-      if (hasOpened) untold ??= clock.timer(UNTOLD_MS, lost);
+      if (hasOpened) absence.lost(trouble);
       await requests.pause(pauseMs, over);
     }
   } finally {
-    untold?.cancel();
+    absence.end();
   }
 }
 

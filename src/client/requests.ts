@@ -8,8 +8,10 @@
  */
 import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
+import { type Absence, absenceOf } from './absence.ts';
 import { type Clock, instant, sinceMs } from './clock.ts';
 import { errorOf, type ProblemDetails } from './problem.ts';
+import { urlAt } from './url.ts';
 
 /** How to reach a server. */
 export interface ConnectOptions {
@@ -29,8 +31,8 @@ export interface ConnectOptions {
   /** How long to repeat a request that got no answer; 30 s if not given. */
   readonly retryMs?: number;
   /**
-   * Called with the reason when a stream of events, of members or of the record has lost its server for more than a second, and
-   * with undefined when it has one again. In between, the client goes on trying.
+   * Called with the reason when a wait for a lock or for slots, or a stream of events, of members or of the record, has lost its
+   * server for more than a second, and with undefined when it has one again. In between, the client goes on trying.
    */
   readonly onAway?: (trouble: Failure | undefined) => void;
   /** Replaces the `fetch` of this runtime. */
@@ -53,7 +55,7 @@ export interface Ask {
   /** How long the server may take before it answers. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** How long to repeat it, if it differs from the usual time. */
+  /** How long to repeat it, if it differs from the usual time. One that is repeated for ever tells the program of it. */
   readonly retryMs?: number;
   /** How long each attempt may take, besides `waitMs`, if it differs from the usual time. */
   readonly answerMs?: number;
@@ -112,6 +114,15 @@ export class Requests {
   }
 
   async send(ask: Ask): Promise<Answered> {
+    const absence = absenceOf(this);
+    try {
+      return await this.#repeated(ask, absence);
+    } finally {
+      absence.end();
+    }
+  }
+
+  async #repeated(ask: Ask, absence: Absence): Promise<Answered> {
     const begun = instant(this.clock);
     const limit = ask.retryMs ?? this.retryMs;
     const key = ask.isKeyed === true ? (ask.same?.key ?? newKey()) : undefined;
@@ -124,6 +135,8 @@ export class Requests {
         if (ask.same !== undefined) ask.same.unsure = unsure;
         ask.onUnsure?.();
       }
+      // A server that refuses, or has too much to do, is there.
+      if ('body' in tried && tried.status < 500) absence.heard();
       if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 && !tried.isReplayed };
       const problem = 'body' in tried ? problemIn(tried) : undefined;
       const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
@@ -134,6 +147,8 @@ export class Requests {
         const isLost = problem === undefined || (unsure !== undefined && key !== undefined && ignoresKey(problem));
         throw isLost ? this.#lost(ask, error, unsure !== undefined) : error;
       }
+      // Only a wait is repeated for ever; of any other request, its caller hears soon.
+      if (limit === Number.POSITIVE_INFINITY && !('body' in tried && tried.status < 500)) absence.lost(error);
       await this.pause(pauseMs, ask.signal);
       this.#refuseIfOver(ask);
     }
@@ -156,7 +171,7 @@ export class Requests {
     throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
   }
 
-  /** Tells the program why a stream has lost its server; without a reason, that it has one again. */
+  /** Tells the program why a wait or a stream has lost its server; without a reason, that it has one again. */
   tellAway(trouble?: unknown): void {
     const failure = trouble === undefined || Failure.is(trouble) ? trouble : this.#lost({ method: 'GET' }, trouble);
     this.#options.onAway?.(failure);
@@ -316,14 +331,6 @@ interface Permitted {
 interface Sending extends Omit<RequestInit, 'headers'> {
   readonly headers: Readonly<Record<string, string>>;
   readonly isBound?: boolean;
-}
-
-function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>): string {
-  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  const text = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
-  return `${server}${path}${text}`;
 }
 
 function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {

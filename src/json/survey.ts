@@ -7,6 +7,7 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
+import { ownProcess } from './own-process.ts';
 import { msOf, time } from './time.ts';
 
 export function surveyJson(survey: Survey): object {
@@ -84,7 +85,7 @@ function holdJson(hold: SurveyedHold, at: number): object {
     isAttached,
     isCollected: isCollected ?? null,
     session: sessionJson(session),
-    takenBy: sessionJson(takenBy),
+    takenBy: sessionJson(isAttached ? takenBy : ownProcess(takenBy, metadata)),
     endsWithPid: endsWithPid ?? null,
     orphans,
     health,
@@ -108,7 +109,7 @@ function waiterJson(waiter: SurveyedWaiter, at: number): object {
     waitedMs: Math.max(0, at - since),
     isGrowing,
     waitsFor,
-    session: sessionJson(session),
+    session: sessionJson(ownProcess(session, metadata)),
     ...(mode !== undefined && { mode }),
     ...(weight !== undefined && { weight }),
     reason: reason ?? null,
@@ -171,13 +172,24 @@ function holdFrom({ acquiredAt, ttlMs, renewedMs, remainingMs, heldMs: _, ...hol
   return {
     isWarned: false,
     ...undefinedForNull(hold),
+    session: sessionFrom(hold['session']),
+    takenBy: sessionFrom(hold['takenBy']),
     acquiredAt: msOf(acquiredAt as string),
     lease: ttlMs === null ? undefined : { ttlMs, renewedMs, remainingMs },
   };
 }
 
 function waiterFrom({ since, waitedMs: _, ...waiter }: Shown): Shown {
-  return { mode: undefined, weight: undefined, ...undefinedForNull(waiter), since: msOf(since as string) };
+  return {
+    ...{ mode: undefined, weight: undefined },
+    ...undefinedForNull(waiter),
+    session: sessionFrom(waiter['session']),
+    since: msOf(since as string),
+  };
+}
+
+function sessionFrom(session: unknown): Shown | undefined {
+  return session ? undefinedForNull(session as Shown) : undefined;
 }
 
 function undefinedForNull(fields: Shown): Shown {

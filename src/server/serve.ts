@@ -1,6 +1,10 @@
 /** Opens a store and serves it, as `signalbox serve` does. */
+import { hostname } from 'node:os';
 import { systemClock } from '../clock.ts';
+import type { Json } from '../core/index.ts';
 import { LockManager } from '../github/index.ts';
+import { ownUser, thisProcess } from '../host/index.ts';
+import { SERVES } from '../json/own-process.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { isRegistered } from '../opentelemetry/registered.ts';
@@ -43,7 +47,8 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
   const log = serverLog('signalbox-serve', logLevel);
   // Not `url`, which lacks the witness settings of the given one.
-  const box = await open(store, { log, component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
+  const about = aboutThisServer();
+  const box = await open(store, { log, about, component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
   try {
     // An SDK that the operator loads with `--import` is registered before any of our code runs.
     if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
@@ -70,4 +75,15 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     await box.close();
     throw error;
   }
+}
+
+/** Says the same as every process, and that the requests of this one are those of its clients. */
+function aboutThisServer(): Json {
+  const user = ownUser();
+  return {
+    ...{ host: hostname(), pid: process.pid, directory: process.cwd() },
+    ...(user !== undefined && { user }),
+    ...thisProcess(),
+    ...SERVES,
+  };
 }

@@ -86,6 +86,51 @@ describe('a stream that loses its server', () => {
   });
 });
 
+describe('a wait that loses its server', () => {
+  it('says so once, and once that it is back', async () => {
+    const told: (string | undefined)[] = [];
+    const onAway = (trouble?: Failure): void => void told.push(trouble?.message);
+    await client.close();
+    client = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, onAway });
+    const asked = (): number => wire.sent.filter(({ path }) => path.endsWith('/acquire')).length;
+    const hold = await server.box.lock('main').acquire();
+    let isWaiting = false;
+    const waiting = client.lock('main').acquire({ onWaiting: () => void (isWaiting = true) });
+    await expect.poll(() => isWaiting && asked() > 1).toBe(true);
+    wire.isCut = true;
+    wire.cut.abort(new TypeError('terminated'));
+    wire.cut = new AbortController();
+    while (told.length === 0) await clock.advance(500);
+    const before = asked();
+    while (asked() < before + 3) await clock.advance(500);
+    expect(told).toEqual([`${URL_OF_TESTS} cannot be reached: fetch failed`]);
+    wire.isCut = false;
+    await hold.release();
+    await (await settledIn(clock, waiting)).release();
+    expect(told).toEqual([expect.any(String), undefined]);
+  });
+
+  it('has nothing to say if it gives up', async () => {
+    const told: (string | undefined)[] = [];
+    await client.close();
+    const onAway = (trouble?: Failure): void => void told.push(trouble?.message);
+    client = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock, onAway });
+    await server.box.lock('main').acquire();
+    const leaving = new AbortController();
+    let isWaiting = false;
+    const onWaiting = (): void => void (isWaiting = true);
+    const waiting = client.lock('main').acquire({ onWaiting, signal: leaving.signal });
+    waiting.catch(() => undefined);
+    await expect.poll(() => isWaiting).toBe(true);
+    wire.isCut = true;
+    wire.cut.abort(new TypeError('terminated'));
+    leaving.abort();
+    await expect(settledIn(clock, waiting)).rejects.toMatchObject({ refusal: { kind: 'aborted' } });
+    await clock.advance(5_000);
+    expect(told).toEqual([]);
+  });
+});
+
 describe('a server that goes away meanwhile', () => {
   it('finds a guard waiting when it is back', async () => {
     const hold = await server.box.lock('main').acquire();

@@ -2,10 +2,15 @@
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Failure, HoldLost, NotAcquired } from 'signalbox';
 import { describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
 
-type Errors = Pick<typeof import('signalbox'), 'Failure' | 'HoldLost' | 'NotAcquired'>;
+interface Errors {
+  readonly Failure: typeof Failure;
+  readonly HoldLost: typeof HoldLost;
+  readonly NotAcquired: typeof NotAcquired;
+}
 
 const built = (file: string): Promise<Errors> =>
   import(pathToFileURL(join(root, 'dist', file)).href) as Promise<Errors>;

@@ -182,7 +182,9 @@ describe.each(stores)('on $on', ({ kind }) => {
       const token = await acquired('lock', 'acquire', 'main', ...A, '--max-hold', '200ms');
       await until(async () => (await holdOf('main'))?.isStale, BETWEEN_PROCESSES_MS);
       expect((await holdOf('main'))?.health).toBe('slow');
-      expect(await scratch.run('lock', 'renew', 'main', ...A, '--token', token)).toMatchObject({ code: 76 });
+      const late = await scratch.run('lock', 'renew', 'main', ...A, '--token', token);
+      const why = 'the hold was lost because it was held for its --max-hold of 200 ms; acquire it again';
+      expect([late.code, late.stderr]).toEqual([76, `signalbox: lock/main: ${why}\n`]);
     });
   });
 

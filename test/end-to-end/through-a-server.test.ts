@@ -282,6 +282,37 @@ describe('through a server', () => {
     await way.stop();
   });
 
+  it('waits say so too, unless they are quiet, and who shows their processes instead of that of the server', async () => {
+    const way = await Proxy.start(Number(new URL(url).port));
+    const options = { env: { ...environment(), SIGNALBOX_URL: `http://127.0.0.1:${way.port}` }, cwd: scratch.dir };
+    await scratch.run('lock', 'acquire', 'far', '--holder', 'ann', '--ttl', '1h');
+    const loud = ['run', '--lock', 'far', '--holder', 'agent:1', '--', 'true'];
+    const byHand = ['lock', 'acquire', 'far', '--holder', 'agent:2'];
+    const quiet = ['run', '--quiet', '--lock', 'far', '--holder', 'agent:3', '--', 'true'];
+    const waits = [loud, byHand, quiet].map((args) => start(args, options));
+    interface Far {
+      readonly waiting: readonly { readonly holder: string; readonly session: { readonly pid: number } | null }[];
+    }
+    const waiting = async (): Promise<Far['waiting']> => (await scratch.json<Far>('lock', 'show', 'far')).waiting;
+    await until(async () => (await waiting()).length === 3);
+    const pids = [waits[0]?.child.pid, undefined, waits[2]?.child.pid];
+    const shown = Object.fromEntries((await waiting()).map(({ holder, session }) => [holder, session?.pid]));
+    expect(shown).toEqual({ 'agent:1': pids[0], 'agent:2': pids[1], 'agent:3': pids[2] });
+    for (const { stdout } of [await scratch.run('who', 'far'), await through('who', 'far')]) {
+      expect(stdout).toContain(`pid ${pids[0]} on `);
+      expect(stdout).not.toContain(`pid ${server.child.pid} `);
+    }
+    way.cut();
+    await Promise.all(waits.slice(0, 2).map((one) => one.complained('; trying again\n')));
+    way.goOn();
+    await Promise.all(waits.slice(0, 2).map((one) => one.complained('signalbox: the server is back\n')));
+    for (const one of waits) one.child.kill('SIGINT');
+    const ended = await Promise.all(waits.map((one) => one.ended));
+    for (const { stderr } of ended.slice(0, 2)) expect(stderr.match(/trying again/g)).toHaveLength(1);
+    expect(ended[2]).toMatchObject({ code: 130, stderr: '' });
+    await way.stop();
+  });
+
   it('a standing worker does the tasks, and of two that want to lead one does', async () => {
     for (const id of ['w-1', 'w-2']) await scratch.run('task', 'publish', id, '--capability', 'through');
     const done = await through('task', 'work', '--exit-when-idle', '--capability', 'through', '--', 'true');

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { type Ended, Scratch } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
+import { BETWEEN_PROCESSES_MS, until } from '../support/until.ts';
 
 const A = ['--holder', 'agent:a'];
 const B = ['--holder', 'agent:b'];
@@ -73,6 +74,44 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
     expect(run.stderr).toContain('this ticket has ended');
   });
 
+  it('is given up by `release`: at once the next in line goes, also if its turn had come', async () => {
+    await scratch.run('lock', 'acquire', 'main', ...A);
+    const first = ticketIn(await scratch.run('lock', 'acquire', 'main', ...B, '--no-wait', '--ticket'));
+    const wants = ['run', '--lock', 'docs', '--lock', 'main', '--no-wait'];
+    const second = ticketIn(await scratch.run(...wants, '--ticket', '--', 'echo', 'too soon'));
+    const given = await scratch.json('lock', 'release', 'main', '--ticket', first);
+    expect(given).toEqual({ resource: 'lock/main', holder: 'agent:b', ticket: first, outcome: 'withdrawn' });
+    const again = await scratch.run('lock', 'release', 'main', '--ticket', first);
+    expect(again).toMatchObject({ code: 77, stdout: '' });
+    expect(again.stderr).toContain('this ticket keeps no place in line');
+    const foreign = await scratch.run('lock', 'release', 'main', '--ticket', second, ...C);
+    expect(foreign).toMatchObject({ code: 77, stdout: '' });
+    await scratch.run('lock', 'release', 'main', ...A);
+    // Its turn has come, and nothing runs.
+    const { stdout: who } = await scratch.run('who', 'main');
+    expect(who).toContain('not collected yet: its turn lapses in');
+    expect(who).not.toContain('runs echo');
+    const refused = await scratch.run('lock', 'acquire', 'main', ...C, '--no-wait');
+    expect(refused.stderr).toContain(', not collected yet: its turn lapses in');
+    const { stdout } = await scratch.run('lock', 'release', 'main', '--ticket', second);
+    expect(stdout).toMatch(/^lock\/main: run:\S+ has given up its place in line\n$/);
+    expect(await scratch.run('lock', 'acquire', 'main', ...C, '--no-wait')).toMatchObject({ code: 0 });
+    expect(await scratch.json('lock', 'release', 'docs', '--ticket', second)).toMatchObject({ outcome: 'withdrawn' });
+  });
+
+  it('that is in the way of another request is named to that one, if the hold before it is stale', async () => {
+    const { stdout: token } = await scratch.run('lock', 'acquire', 'main', ...A);
+    await scratch.run('lock', 'acquire', 'main', ...B, '--ttl', '1h', '--no-wait', '--ticket');
+    await scratch.run('lock', 'renew', 'main', ...A, '--token', token.trim(), '--ttl', '1s');
+    type Shown = { readonly holds: readonly { readonly isStale: boolean }[] };
+    await until(
+      async () => (await scratch.json<Shown>('lock', 'show', 'main')).holds[0]?.isStale,
+      BETWEEN_PROCESSES_MS,
+    );
+    const { code, stderr } = await scratch.run('lock', 'acquire', 'main', ...C, '--no-wait');
+    expect([code, stderr]).toEqual([75, 'signalbox: lock/main: behind agent:b, which waits and goes first\n']);
+  });
+
   it('is given up with Ctrl-C: the request leaves the line', async () => {
     await scratch.run('lock', 'acquire', 'main', ...A);
     const asking = scratch.start('lock', 'acquire', 'main', ...B, '--ticket');
@@ -91,6 +130,12 @@ describe('a ticket', () => {
   let scratch: Scratch;
   beforeEach(() => void (scratch = new Scratch()));
   afterEach(() => scratch.remove());
+
+  it('and a token exclude each other, because a hold has no place in line', async () => {
+    const both = await scratch.run('lock', 'release', 'main', ...A, '--ticket', '0123456789abcdef.2', '--token', '7');
+    expect(both).toMatchObject({ code: 64, stdout: '' });
+    expect(both.stderr).toContain('--ticket and --token exclude each other');
+  });
 
   it('in a wrong form is refused, and so is a name in its place', async () => {
     const wrong = await scratch.run('lock', 'acquire', 'main', ...A, '--ticket', 'docs');

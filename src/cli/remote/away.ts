@@ -4,6 +4,7 @@ import { Failure } from '../../failure.ts';
 import { ServerRefusal } from '../../client/problem.ts';
 import { FullScreen } from '../full-screen.ts';
 import { complain, printable } from '../output.ts';
+import { Voice } from '../run/voice.ts';
 
 const TOO_MANY = 429;
 
@@ -16,9 +17,11 @@ let isTold = false;
 export function tellAway(trouble: Failure | undefined): void {
   const isAway = trouble !== undefined;
   // What draws on the whole screen asks the server every second and ends with its error; a line would destroy the picture.
-  if (isAway === isTold || FullScreen.isShown) return;
+  if (isAway === isTold || FullScreen.isShown || Voice.current?.isSilent === true) return;
   isTold = isAway;
-  complain(isAway ? `signalbox: ${printable(trouble.message)}; trying again` : 'signalbox: the server is back');
+  const line = isAway ? `${trouble.message}; trying again` : 'the server is back';
+  if (Voice.current === undefined) complain(`signalbox: ${printable(line)}`);
+  else Voice.current.say(line);
 }
 
 export class Away {

@@ -9,6 +9,7 @@
 import { BytesLost, GatedChild, originalArguments, randomHex, type Text } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
+import { systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
@@ -16,7 +17,7 @@ import type { Ground } from '../../runtime/processes/children.ts';
 import { clearLeftovers } from '../../runtime/processes/leftovers.ts';
 import { storeUrl, witnessIn } from '../../runtime/location/location.ts';
 import { open } from '../../runtime/open.ts';
-import { NotAcquired } from '../../runtime/refusal.ts';
+import { type HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -28,6 +29,7 @@ import { acquire, type AcquireOptions } from './acquire.ts';
 import { attended, NOT_STARTED } from './attended.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
+import { limitTold } from './limit-told.ts';
 import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import type { Blocking, Guarding } from './guarding.ts';
@@ -188,6 +190,7 @@ export async function begun(
   guarded: Guarded | undefined,
 ): Promise<RunEnded | Blocking> {
   const { graceMs, onLost } = request;
+  const since = systemClock.monotonic();
   try {
     const lost = AbortSignal.any(holds.map((hold) => hold.signal));
     const terms = { graceMs, outlivesHold: onLost === 'warn' };
@@ -218,7 +221,8 @@ export async function begun(
       if (gone !== undefined) throw tooLate(gone.resource);
       if (left !== undefined)
         throw new CliExit(EXIT.notAcquired, `${left}; given up, and nothing was started beside it`);
-      return await supervise(request, holds, child, signals, voice, lost);
+      const explain = (loss: HoldLost): Promise<string | undefined> => limitTold(box, loss, since);
+      return await supervise({ ...request, explain }, holds, child, signals, voice, lost);
     } finally {
       if (!child.isLeft) await box.children.forget(entered.keys).catch(() => undefined);
     }

@@ -22,7 +22,10 @@ export interface Releasable {
 /** What it needs of `Signals`. */
 export type Attention = Pick<Signals, 'running' | 'losing' | 'ending' | 'hurrying'>;
 
-export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'>;
+export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'> & {
+  /** Says more about a loss than the hold itself knows; undefined if there is nothing more to say. */
+  readonly explain?: (loss: HoldLost) => Promise<string | undefined>;
+};
 
 export async function supervise(
   request: Terms,
@@ -46,7 +49,7 @@ export async function supervise(
     await clearStragglers(request, child, signals, voice, lost);
     const outcomes = await released(holds, ended);
     if (lost.aborted || outcomes.some((kind) => kind === 'already-lost' || kind === 'not-owner')) {
-      throw new CliExit(EXIT.lost, isTold ? '' : lossTold(lost));
+      throw new CliExit(EXIT.lost, isTold ? '' : await lossTold(request, lost));
     }
     return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
   } finally {
@@ -70,19 +73,22 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
 }
 
 async function afterLoss(
-  { onLost, graceMs }: Terms,
+  terms: Terms,
   child: GatedChild,
   signals: Attention,
   voice: Voice,
   lost: AbortSignal,
 ): Promise<void> {
-  const what = lossTold(lost);
-  if (onLost === 'warn') return voice.say(`${what}; the command continues`);
+  const { onLost, graceMs } = terms;
+  const told = lossTold(terms, lost);
+  if (onLost === 'warn') return voice.say(`${await told}; the command continues`);
   signals.losing();
   const kill = onLost === 'kill' || graceMs === 0;
-  voice.say(`${what}; ending the command (${kill ? 'KILL' : `TERM, and KILL after ${spoken(graceMs)}`})`);
   const patience = { graceMs: kill ? 0 : graceMs, isOwn: true, hurrying: signals.hurrying, giveUpMs: GIVE_UP_MS };
-  await end(child.offspring, patience);
+  // Begins before the message, for which the store may be asked: another holder may have the resource by now.
+  const ending = end(child.offspring, patience);
+  voice.say(`${await told}; ending the command (${kill ? 'KILL' : `TERM, and KILL after ${spoken(graceMs)}`})`);
+  await ending;
 }
 
 /** Processes that the command left behind delay the release, but at most for the grace. */
@@ -114,8 +120,10 @@ async function released(holds: readonly Releasable[], ended: Ended): Promise<rea
   return outcomes.map((outcome) => outcome?.kind ?? 'unknown');
 }
 
-function lossTold(lost: AbortSignal): string {
+async function lossTold({ explain }: Terms, lost: AbortSignal): Promise<string> {
   const reason = lost.reason as HoldLost | undefined;
+  const more = reason === undefined ? undefined : await explain?.(reason);
+  if (more !== undefined) return more;
   // To this process, a silent store and its own stop look the same.
   if (reason?.why === 'disconnected') return `${reason.message} (this process may have been stopped)`;
   return reason?.message ?? 'the hold was lost before it could be released';

@@ -39,6 +39,8 @@ export function isDue(told: Told | undefined, text: string, nowMs: number, tells
 }
 
 export class Voice {
+  /** The one that reports a wait now: other messages go through it, because a line of their own would break its text. */
+  static current: Voice | undefined;
   readonly #onTerminal: boolean;
   readonly #tells: Tells;
   /** How many lines the text about the wait takes now. */
@@ -57,8 +59,14 @@ export class Voice {
     complain(`signalbox: ${printable(text)}`);
   };
 
+  /** Whether the user asked for silence about waits. */
+  get isSilent(): boolean {
+    return this.#tells === 'never';
+  }
+
   /** `look` describes the wait: with durations for a terminal, and without them for a log. */
   waiting(look: (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined>): void {
+    Voice.current = this;
     if (this.#tells === 'never' || this.#timer !== undefined) return;
     this.#since = systemClock.monotonic();
     let told: Told | undefined;
@@ -83,6 +91,7 @@ export class Voice {
 
   /** Called when the wait is over. */
   done(): void {
+    if (Voice.current === this) Voice.current = undefined;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#erase();

@@ -16,7 +16,8 @@ import type { TicketAnswer } from '../../runtime/holds/tickets.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { attachIn, type Signalbox } from '../../runtime/signalbox.ts';
-import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketOf } from '../ticket.ts';
+import type { ResourceArgument } from '../arguments.ts';
+import { collectOrAsk, goneTold, PlaceKept, requestsFor, type Ticketed, ticketOf } from '../ticket.ts';
 import { resourceOf } from '../waiting.ts';
 import type { AcquireOptions } from './acquire.ts';
 
@@ -41,7 +42,7 @@ export async function holderOf(
   tickets: readonly string[],
 ): Promise<string | undefined> {
   for (const want of wants) {
-    const found = (await requestsFor(box, want)).find(({ id }) => tickets.includes(id));
+    const found = (await requestsFor(box, argumentOf(want))).find(({ id }) => tickets.includes(id));
     if (found !== undefined) return found.holder;
   }
   return undefined;
@@ -60,7 +61,7 @@ export async function acquireWithTicket(
   const holds: Hold[] = [];
   try {
     for (const want of [...wants].sort(byName)) {
-      const known = (await requestsFor(box, want)).find(({ id }) => tickets.includes(id))?.id;
+      const known = (await requestsFor(box, argumentOf(want))).find(({ id }) => tickets.includes(id))?.id;
       got.push({ want, held: await heldAfter(box, want, got, { ...options, until, known }) });
     }
     while (holds.length < got.length) {
@@ -146,14 +147,8 @@ async function giveBack(box: Signalbox, got: readonly Got[], holds: readonly Hol
   );
 }
 
-async function requestsFor(
-  box: Signalbox,
-  want: Want,
-): Promise<readonly { readonly id: string; readonly holder: string }[]> {
-  const resource =
-    'lock' in want ? { kind: 'lock' as const, name: want.lock } : { kind: 'semaphore' as const, name: want.semaphore };
-  const { locks, semaphores } = await box.survey({ resource, leases: false });
-  return [...locks, ...semaphores].flatMap(({ holds, waiting }) => [...holds, ...waiting]);
+function argumentOf(want: Want): ResourceArgument {
+  return 'lock' in want ? { kind: 'lock', name: want.lock } : { kind: 'semaphore', name: want.semaphore };
 }
 
 function ticketed(

@@ -134,7 +134,10 @@ describe('the board', () => {
     const state = everything({
       locks: [
         lock('slow', [hold('worker:1')], [waiter('agent:9', 1, { since: NOW - 61_000 })]),
-        lock('lost', [hold('agent:7', { health: 'silent', isStale: true })]),
+        { ...lock('lost', [hold('agent:7', { health: 'silent', isStale: true })]), onStale: 'alert' },
+        // The next in line gets it, so no person has to do anything.
+        lock('harmless', [hold('agent:8', { health: 'silent', isStale: true })]),
+        lock('ending', [hold('agent:6', { health: 'process-gone' })]),
       ],
       tasks: [{ id: 'lint', status: 'failed', reason: 'no disk', endedAt: NOW - 5_000 }],
       pipelines: [
@@ -154,6 +157,7 @@ describe('the board', () => {
     const from = lines.findIndex((line) => line.includes('NEEDS YOU  6'));
     const kinds = lines.slice(from + 1, from + 7).map((line) => line.slice(2, 14).trim());
     expect(kinds).toEqual(['✗ lost hold', '▲ decide', '▲ no driver', '◆ long wait', '✗ failed', '↻ deadlock']);
+    expect(lines[from + 1]).toContain('lock/lost: agent:7 is silent: its lease has ended; a person decides');
     expect(lines.join('\n')).toContain('resolved: one gave way at lock/a (one → two → one)');
   });
 

@@ -155,9 +155,11 @@ function holdersOf(holds: readonly SurveyedHold[], isShared: boolean): string {
 function whyOf(holds: readonly SurveyedHold[], worst: SurveyedHold | undefined): string {
   const [first] = holds;
   const reason = holds.find((hold) => hold.reason !== undefined && hold.reason !== '')?.reason ?? '';
-  const command = first === undefined ? undefined : commandIn(first.metadata);
+  const isKept = first?.isCollected === false;
+  const command = first === undefined || isKept ? undefined : commandIn(first.metadata);
   const what = reason === '' && command !== undefined ? `runs ${command}` : reason;
-  return [worst === undefined ? '' : stateOf(worst), what].filter((part) => part !== '').join(' · ');
+  const told = worst ?? (isKept ? first : undefined);
+  return [told === undefined ? '' : stateOf(told), what].filter((part) => part !== '').join(' · ');
 }
 
 function oldest(holds: readonly SurveyedHold[]): number | undefined {

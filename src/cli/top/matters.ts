@@ -39,32 +39,33 @@ export function mattersOf(board: Board, seen: Seen): Section {
   };
 }
 
+/** Stale holds that only a person may end: where the next in line gets a stale hold, nobody has to do anything. */
 function lostHolds(one: Used): readonly Row[] {
+  if (one.onStale !== 'alert') return [];
   const holds: readonly SurveyedHold[] = one.holds;
   return holds
-    .filter(({ health, isStale }) => isStale || health === 'process-gone')
+    .filter(({ isStale }) => isStale)
     .map((hold) => ({
       id: `matter/lost/${one.resource}/${hold.id}`,
       about: one.resource,
       mark: '✗',
       colour: 'red' as const,
-      cells: ['lost hold', `${one.resource}: ${hold.holder} ${lostTold(hold, one)}`],
+      cells: ['lost hold', `${one.resource}: ${hold.holder} ${lostTold(hold)}; a person decides: b breaks it`],
       right: waitTold(one.waiting),
       since: hold.acquiredAt,
     }));
 }
 
-function lostTold(hold: SurveyedHold, { onStale }: Used): string {
-  const decides = onStale === 'alert' && hold.isStale ? '; a person decides: b breaks it' : '';
+function lostTold(hold: SurveyedHold): string {
   switch (hold.health) {
     case 'process-gone':
-      return `is gone: ${goneTold(hold)}${decides}`;
+      return `is gone: ${goneTold(hold)}`;
     case 'slow':
-      return `has held it for longer than it may${decides}`;
+      return 'has held it for longer than it may';
     case 'overdue':
     case 'renewed':
     case 'silent':
-      return `is silent: its lease has ended${decides}`;
+      return 'is silent: its lease has ended';
   }
 }
 
