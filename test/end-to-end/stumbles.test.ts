@@ -203,7 +203,7 @@ describe('from a shell', () => {
     const told = await transcript(`
       export SIGNALBOX_URL=file:$PWD/pipelines
       s pipeline run var.yaml --id v --no-wait --env BAR=x -C nowhere
-      s pipeline resume v -C var.yaml
+      s pipeline resume nothing -C var.yaml
       s pipeline run var.yaml --id v
       s pipeline run var.yaml --id v --json
       s pipeline list`);
