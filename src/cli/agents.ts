@@ -57,7 +57,7 @@ Examples:
   signalbox agents init
   signalbox agents init --dry-run --json | jq '.files[] | select(.change != "unchanged")'
   signalbox agents init --for claude-code --lock merge
-  signalbox agents init --command 'npx signalbox'      where signalbox is a dependency of the repository
+  signalbox agents init --command 'npx --no signalbox'      if the repository has it among its npm packages
 
 Writes a block into AGENTS.md, the MCP server into .mcp.json, .codex/config.toml and .cursor/mcp.json, and the hooks
 into .claude/settings.json and .codex/hooks.json. The rest of these files stays as it is; running it again changes

@@ -33,7 +33,7 @@ export interface DetachedLockHold extends DetachedHold {
 const UPGRADE_MS = 30_000;
 
 /** A lock by its name, at a server. */
-export class RemoteLock extends RemoteResource<DetachedLockHold> {
+export class RemoteLock extends RemoteResource<DetachedLockHold, RemoteLockOptions> {
   /** @internal */
   constructor(connected: Connected, name: string) {
     super(connected, 'lock', name);

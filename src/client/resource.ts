@@ -57,8 +57,11 @@ const WAIT_PART = 1 / 3;
 /** After this part of its time, a grant is renewed before its caller gets it. */
 const OLD_PART = 1 / 2;
 
-/** A lock or a semaphore by its name, at a server. `Detached` is a hold of it that only `renew` keeps alive. */
-export abstract class RemoteResource<Detached extends DetachedHold = DetachedHold> {
+/** A lock or a semaphore by its name, at a server. `Detached`: its holds that only `renew` keeps alive; `Asked`: how to ask for it. */
+export abstract class RemoteResource<
+  Detached extends DetachedHold = DetachedHold,
+  Asked extends RemoteOptions = RemoteOptions,
+> {
   /** Its name, such as `main-branch`. */
   readonly name: string;
   /** Its kind and name, such as `lock/main-branch`. */
@@ -136,7 +139,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
    * Asks for a hold that only `renew` keeps alive, without waiting: answers the hold, or a ticket that keeps the place in the
    * queue while the caller is away. Call `collect` with the ticket within `ticketMs`.
    */
-  async askDetached(options: RemoteOptions & { readonly holder: string }): Promise<TicketAnswer<Detached>> {
+  async askDetached(options: Asked & { readonly holder: string }): Promise<TicketAnswer<Detached>> {
     const { waitMs: _waitMs, signal, onWaiting: _onWaiting, ...asked } = options;
     const { holder } = asked;
     const body = { ...asked, ...this.terms, waitMs: 0 };

@@ -38,7 +38,7 @@ export interface DetachedSemaphoreHold extends DetachedHold {
 }
 
 /** A semaphore by its name, at a server: slots that several holders share. */
-export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
+export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold, RemoteSemaphoreOptions> {
   /** The capacity that this program names, if it names one; the first acquire sets it. */
   readonly capacity: number | undefined;
 

@@ -26,6 +26,7 @@ import {
   told,
   type Want,
 } from './seat.ts';
+import { waitEnd } from './waiting.ts';
 
 type AnyHold = DetachedHold & { readonly mode?: Granted['mode']; readonly slots?: Granted['slots'] };
 
@@ -61,8 +62,11 @@ export class DetachedSeat implements Seat {
     // A client that asks again, because its connection broke, continues at its place in line instead of taking a second one.
     const before = answer.kind === 'waiting' ? await this.#placeBefore(want, answer.ticket) : undefined;
     if (before === undefined || answer.kind !== 'waiting') return this.#told(want, answer);
+    const found = await of.collect({ ticket: before, holder });
+    // A process of this holder waits for itself, so its place is not one that a call may take over.
+    if (found.kind === 'gone') return answer;
     await of.withdraw({ ticket: answer.ticket, holder });
-    return { ...answer, ticket: before };
+    return this.#told(want, found);
   }
 
   /** The ticket of an earlier request by the same holder for the same resource. */
@@ -78,8 +82,14 @@ export class DetachedSeat implements Seat {
     return first?.id === ticket ? undefined : first?.id;
   }
 
-  async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
-    const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal });
+  async collect(
+    { ticket, holder, ...of }: QueuePlace,
+    waitMs: number,
+    signal: AbortSignal,
+    stopping?: AbortSignal,
+  ): Promise<Asked> {
+    const end = waitEnd({ signal, stopping });
+    const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal: end });
     // No client hears the answer: the grant keeps its short lease, until a later call collects it or the lease ends.
     if (signal.aborted) return { kind: 'waiting', ticket, position: undefined, holders: [] };
     return this.#told(of, answer);

@@ -6,9 +6,18 @@ import { z } from 'zod';
 import { conditionProblem, type Condition, nameProblem } from '../core/index.ts';
 import { shown } from '../failure.ts';
 import { Problem } from '../server/problem.ts';
+import { MOST_WAIT_SECONDS } from './tools/fields.ts';
 
 const name = z.string().refine((text) => nameProblem(text, 'name') === undefined);
-const times = { since: z.number(), until: z.number() };
+const DAY_MS = 86_400_000;
+/** Every time up to here is a date, also a while later. */
+const time = z
+  .number()
+  .min(0)
+  .max(8.64e15 - 2 * DAY_MS);
+const times = { since: time, until: time };
+/** The longest wait that a tool accepts. */
+export const LONGEST_WAIT_MS = MOST_WAIT_SECONDS * 1000;
 
 /** A request for a lock or slots that waits in the queue. */
 const queued = z.strictObject({
@@ -69,7 +78,8 @@ export function queuePlaceIn(text: string): QueuePlace {
 function parsed(text: string): Place | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-    return place.safeParse(value).data as Place | undefined;
+    const found = place.safeParse(value).data as Place | undefined;
+    return found !== undefined && found.until - found.since <= LONGEST_WAIT_MS ? found : undefined;
   } catch {
     return undefined;
   }

@@ -99,7 +99,8 @@ const AFTER = {
   'too-many-requests': 'Wait a second, then call again.',
   invalid: 'Correct the arguments and call again.',
   unavailable: 'Nothing was done. Try again in a few seconds.',
-  closed: 'Nothing was done. The server is stopping; try again in a few seconds.',
+  // The server stops, or its store was removed, replaced or restored; the message says which.
+  closed: 'Nothing was done. Try again in a few seconds; if it fails again, ask your user to start signalbox again.',
   'outcome-unknown': 'It may have been done. Call status and look before you try again.',
   corrupt: 'Tell your user: signalbox doctor says more.',
   inconsistent: 'Tell your user: signalbox doctor says more.',

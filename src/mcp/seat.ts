@@ -81,8 +81,11 @@ export interface Seat {
   needsTouch(holder: string): boolean;
   /** Grants at once, or leaves the request in the queue. */
   ask(want: Want): Promise<Asked>;
-  /** Goes on with a request for at most `waitMs`. Keeps its place for another window. */
-  collect(place: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked>;
+  /**
+   * Goes on with a request for at most `waitMs`, or until `stopping` aborts. Keeps its place for another window; over stdio only
+   * while the process lives.
+   */
+  collect(place: QueuePlace, waitMs: number, signal: AbortSignal, stopping?: AbortSignal): Promise<Asked>;
   /** Leaves the queue, and releases the hold if the request was granted. Answers whether there was such a request. */
   withdraw(place: QueuePlace): Promise<boolean>;
   /** The same for a wait that its client gives up; keeps a hold that was collected. */

@@ -13,7 +13,7 @@ import { AttachedSeat } from './attached-seat.ts';
 import { LIMITS, type McpLimits } from './limits.ts';
 import { mcpServer } from './server.ts';
 import type { Desk } from './tool.ts';
-import { Updates } from './updates.ts';
+import { listenedIn, Updates } from './updates.ts';
 
 export interface StdioOptions {
   readonly version: string;
@@ -53,7 +53,7 @@ export async function serveStreams(
   // The process belongs to the user who started the client and who may do everything that the command line may.
   const caller = { id: 'stdio', name: 'stdio', role: 'administrator' } as const;
   const desk: Desk = { box, caller, clock, limits, seat: new AttachedSeat(box, limits, clock) };
-  const updates = new Updates(box);
+  const updates = new Updates(box, clock);
   const transport = new StdioServerTransport(input, output);
   let served: McpServer | undefined;
   const handle = serveStdio(
@@ -65,12 +65,19 @@ export async function serveStreams(
     },
     { transport, onerror: (error) => onTrouble?.(error.message) },
   );
-  onFirstListen(transport, () => {
-    // The SDK forwards announcements to its subscriptions.
-    updates.subscribe((event) => {
-      if (event.kind !== 'resource_updated') return;
-      void served?.server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
-    });
+  const followed = new Set<string>();
+  onListen(transport, (uris) => {
+    const isFirst = followed.size === 0;
+    for (const uri of uris) followed.add(uri);
+    if (!isFirst || followed.size === 0) return;
+    // The SDK forwards announcements to those subscriptions that want them, and none to a subscription that is over.
+    updates.subscribe(
+      (event) => {
+        if (event.kind !== 'resource_updated') return;
+        void served?.server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
+      },
+      () => followed,
+    );
   });
   await new Promise<void>((resolve) => {
     for (const event of ['end', 'close', 'error']) input.once(event, () => resolve());
@@ -82,16 +89,14 @@ export async function serveStreams(
   await handle.close();
 }
 
-/** Watches the incoming messages for the first `subscriptions/listen`, because the SDK answers it without calling a handler. */
-function onFirstListen(transport: StdioServerTransport, call: () => void): void {
+/** Watches the incoming messages for `subscriptions/listen`, because the SDK answers it without calling a handler. */
+function onListen(transport: StdioServerTransport, call: (uris: readonly string[]) => void): void {
   const pass = transport.onmessage;
-  let isHeard = false;
   transport.onmessage = (message) => {
-    if (!isHeard && 'method' in message && message.method === 'subscriptions/listen') {
-      isHeard = true;
-      call();
-    }
+    const uris = listenedIn(message);
+    // Passed on first: the SDK has to know the subscription before an announcement for it arrives.
     pass?.(message);
+    if (uris !== undefined) call(uris);
   };
 }
 
@@ -99,14 +104,19 @@ function onFirstListen(transport: StdioServerTransport, call: () => void): void 
 function addSubscriptions({ server }: McpServer, updates: Updates): void {
   const wanted = new Set<string>();
   let isListening = false;
-  server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => {
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
+    // A client reads the resource after this answer, and must hear of every change since.
+    await updates.ready();
     wanted.add(uri);
     if (!isListening) {
       isListening = true;
-      updates.subscribe((event) => {
-        if (event.kind !== 'resource_updated' || !wanted.has(event.uri)) return;
-        void server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
-      });
+      updates.subscribe(
+        (event) => {
+          if (event.kind !== 'resource_updated' || !wanted.has(event.uri)) return;
+          void server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
+        },
+        () => wanted,
+      );
     }
     return {};
   });

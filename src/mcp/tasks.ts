@@ -15,7 +15,7 @@ import { z } from 'zod';
 import { allows, type Json } from '../core/index.ts';
 import { refuseForeign } from '../server/acting.ts';
 import { Problem } from '../server/problem.ts';
-import { type ClaimPlace, type Place, placeIn, placeText, type QueuePlace } from './place.ts';
+import { type ClaimPlace, LONGEST_WAIT_MS, type Place, placeIn, placeText, type QueuePlace } from './place.ts';
 import { failureTold, NOTHING_NEXT, resultOf, type Told, told } from './result.ts';
 import type { ClaimedTask } from './seat.ts';
 import type { Desk, TaskMade } from './tool.ts';
@@ -77,7 +77,8 @@ async function cancel({ box, seat, clock, limits }: Desk, place: Place): Promise
   if (place.of === 'hold') return seat.giveUp(place);
   if (place.of === 'guard') return;
   const done = told('cancelled', 'You gave up waiting for a task.', NOTHING_NEXT, { holder: place.holder });
-  const keptMs = Math.max(0, place.until - clock.now()) + limits.windowMs;
+  // The store must not keep the answer for longer than any wait lasts, whatever time the id names.
+  const keptMs = Math.min(Math.max(0, place.until - clock.now()), LONGEST_WAIT_MS) + limits.windowMs;
   await box.once.settle(...onceOf(place), { status: 200, body: done as unknown as Json }, keptMs);
 }
 

@@ -19,6 +19,8 @@ export interface Desk {
   readonly limits: McpLimits;
   /** Aborts when the client disconnects, if the transport notices. */
   readonly gone?: AbortSignal | undefined;
+  /** Aborts when the server stops: a waiting call then answers what it would answer at the end of its time. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
 export interface ToolCall extends Desk {

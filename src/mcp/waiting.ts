@@ -7,7 +7,7 @@
  *       ├───▶ task ──tasks/get──▶ …     costs the model no turn
  *       └───▶ ticket ──wait──▶ …        keeps its place for as long as it is asked for
  */
-import type { ToolCall } from './tool.ts';
+import type { Desk, ToolCall } from './tool.ts';
 
 export interface Wait {
   /** How long the caller wants to wait in all. */
@@ -22,6 +22,16 @@ export function waitOf({ takesTasks, limits }: ToolCall, totalMs: number): Wait 
   const { blockMs, taskAfterMs } = limits;
   if (totalMs <= blockMs) return { totalMs, blockMs: totalMs, goesOn: false };
   return { totalMs, blockMs: takesTasks ? Math.min(taskAfterMs, blockMs) : blockMs, goesOn: true };
+}
+
+/** Ends a wait: when the client leaves, and when the server stops. */
+export function waitEnd({ signal, stopping }: { readonly signal: AbortSignal } & Pick<Desk, 'stopping'>): AbortSignal {
+  return stopping === undefined ? signal : AbortSignal.any([signal, stopping]);
+}
+
+/** Whether the server cut a wait short: its client is still there, and goes on at another server or after the restart. */
+export function isCutShort({ signal, stopping }: Pick<ToolCall, 'signal' | 'stopping'>): boolean {
+  return stopping?.aborted === true && !signal.aborted;
 }
 
 /** Reports progress while `work` runs. `told` returns what the call waits for; it may have to read the store. */

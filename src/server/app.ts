@@ -22,7 +22,7 @@ import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { checked, parsed, queryOf, refuseUnlessDecodable } from './input.ts';
 import { RateLimit } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
-import { capped, OpenStreams, tracked } from './open-streams.ts';
+import { capped, isEventStream, OpenStreams, tracked } from './open-streams.ts';
 import { openApi } from './openapi.ts';
 import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
@@ -212,15 +212,16 @@ class App implements Server {
     return this.#noted('mcp', asked.headers, async (caller) => {
       const body = asked.method === 'POST' ? parsed(await this.#bodyOf(asked)) : undefined;
       if (Array.isArray(body)) return batchRefused();
+      this.#stop.signal.throwIfAborted();
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
       const mounted = (await this.#mcp) as Mounted;
+      // Nothing would end a stream that begins after the handler was closed.
+      this.#stop.signal.throwIfAborted();
       const stream = this.#streams.enter(caller, () => this.#isStill(caller, asked.headers));
       try {
         const signal = AbortSignal.any([asked.signal, stream.signal]);
         const answer = await mounted.fetch(asked.request(signal), caller, body);
-        if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
-          return tracked(capped(answer, MOST_UNREAD), stream.leave, signal);
-        }
+        if (isEventStream(answer)) return tracked(capped(answer, MOST_UNREAD), stream.leave, signal);
         stream.leave();
         return answer;
       } catch (error) {

@@ -81,6 +81,11 @@ function tooMany(as: Counted, own: number, most: number): Problem {
   return new Problem(code, `this token has ${told}`, { most }, { 'Retry-After': '5' });
 }
 
+/** Whether the body of an answer is a stream of events, so that the answer is not over when its headers are sent. */
+export function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true;
+}
+
 /**
  * Wraps an answer to report when its body is over: read to its end, cancelled, broken, or ended by `ends`, as when the client
  * leaves before anything reads the body.

@@ -72,6 +72,7 @@ describe.skipIf(!hasBrowser)('the timeline', () => {
     try {
       const { page: without } = await visit(browser, off, { path: '/timeline' });
       await without.getByText('The witness of this store is off').waitFor();
+      await without.getByText("signalbox serve --store 'URL?witness=on'").waitFor();
       await without.getByText('Nothing has happened yet').waitFor();
       await without.context().close();
     } finally {

@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type Signalbox } from 'signalbox';
+import { placeText } from '../../src/mcp/place.ts';
 import { type Agent, answerIn, requestWithTasks, streamWithTasks } from './agents.ts';
 import { isSettled, Stage, type Way, WAYS } from './stage.ts';
 
@@ -247,6 +248,48 @@ describe.each(WAYS)('over %s', (way) => {
 });
 
 describe('over HTTP', () => {
+  it.each([
+    { since: 1e300, until: 1e300 },
+    { since: 8.65e15, until: 8.65e15 },
+    { since: -1, until: 0 },
+    { since: 0, until: 86_400_001 },
+  ])('the id of a task with times that no wait has is refused, and claims nothing: %o', async (times) => {
+    stage = new Stage('http');
+    const server = await stage.server();
+    await server.box.tasks.publish('build', {});
+    const taskId = placeText({ of: 'claim', id: 'forged', holder: 'x', ...times });
+    for (const method of ['tasks/get', 'tasks/cancel']) {
+      const { error } = await requestWithTasks(server, method, { taskId });
+      expect(error).toMatchObject({ code: -32_602, message: expect.stringContaining('is not a ticket') });
+    }
+    expect(await server.box.tasks.status('build')).toBe('pending');
+  });
+
+  it('the store keeps a cancelled claim for no longer than a wait may last, whatever its id says', async () => {
+    stage = new Stage('http');
+    const server = await stage.server();
+    const settle = vi.spyOn(server.box.once, 'settle');
+    const taskId = placeText({ of: 'claim', id: 'forged', holder: 'x', since: 8e15, until: 8e15 });
+    expect(await requestWithTasks(server, 'tasks/cancel', { taskId })).toHaveProperty('result');
+    expect(settle.mock.calls.map(([, , , keptMs]) => keptMs)).toEqual([86_400_000 + 60_000]);
+  });
+
+  it('a call waits beside a process of the same holder, and leaves the place of that process alone', async () => {
+    const { b, box, a, token } = await begin('http');
+    const process = await stage.box();
+    const own = await process.lock('own').acquire({ holder: 'q' });
+    const waiting = process.lock('main').acquire({ holder: 'b' });
+    await expect.poll(() => waiters(box)).toEqual(['b']);
+    const asking = b.call('acquire', { name: 'main', holder: 'b', waitSeconds: 20 });
+    await stage.pass(25);
+    expect(await asking).toMatchObject({ status: 'busy' });
+    expect(await waiters(box)).toEqual(['b']);
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect((await waiting).isValid).toBe(true);
+    await stage.pass(30);
+    expect([own.isValid, await holders(box, 'own')]).toEqual([true, ['q']]);
+  });
+
   it('any call of a holder renews what it holds, and what nobody touched for ten minutes ends', async () => {
     const { a, b, box } = await begin('http');
     await b.call('publish', { task: 'build' });

@@ -38,6 +38,26 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])('a ticket on %s'
     expect(answer).toMatchObject({ kind: 'acquired', hold: { holder: 'a', mode: 'shared', resource: 'lock/main' } });
   });
 
+  it('is not the request of a process that waits for itself, whatever its id: neither its place nor its session is touched', async () => {
+    const [box, process, other] = [await another(), await another(), await another()];
+    const held = await box.lock('main').acquire({ holder: 'a' });
+    const own = await process.lock('own').acquire({ holder: 'q' });
+    const waiting = process.lock('main').acquire({ holder: 'b' });
+    const ids = async (): Promise<readonly string[]> =>
+      (await box.survey({ resource: { kind: 'lock', name: 'main' } })).locks.flatMap((lock) =>
+        lock.waiting.map(({ id }) => id),
+      );
+    await expect.poll(ids).toHaveLength(1);
+    const [ticket = ''] = await ids();
+    expect(await other.lock('main').collect({ ticket, holder: 'b' })).toEqual({ kind: 'gone' });
+    expect(await other.lock('main').withdraw({ ticket, holder: 'b' })).toEqual({ kind: 'gone' });
+    expect(await ids()).toEqual([ticket]);
+    await held.release();
+    expect((await waiting).isValid).toBe(true);
+    expect(await box.lock('own').inspect()).toMatchObject({ holders: [{ holder: 'q', isStale: false }] });
+    expect(own.isValid).toBe(true);
+  });
+
   it('keeps its place among others, and gets the lock in its turn', async () => {
     const lock = (await another()).lock('main');
     const held = await lock.acquireDetached({ holder: 'a' });

@@ -179,8 +179,10 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
       {isOn && <RecordOn now={now} known={known} />}
       {witness['isOn'] === false && (
         <div class="inside soft">
-          The witness of this store is off. Switch it on with the store's URL:
-          <CommandLine>{"signalbox --store 'file:shared?witness=on' witness tail"}</CommandLine>
+          The witness of this store is off, so there is no record of its changes. The operator of this server can switch
+          it on: stop every process that uses the store, then start the server again with ?witness=on at the end of the
+          URL of its store, which it prints when it starts.
+          <CommandLine>{"signalbox serve --store 'URL?witness=on'"}</CommandLine>
         </div>
       )}
     </Panel>

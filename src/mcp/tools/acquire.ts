@@ -7,7 +7,7 @@ import { placeText, queuePlaceIn, type QueuePlace } from '../place.ts';
 import { refused, type Told, told } from '../result.ts';
 import type { Asked, Granted, Kind, Queued } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES } from '../tool.ts';
-import { reporting, waitOf } from '../waiting.ts';
+import { isCutShort, reporting, waitOf } from '../waiting.ts';
 import {
   calling,
   kind,
@@ -130,11 +130,12 @@ async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade>
 
 /** Goes on waiting as long as this call may block. */
 async function goOn(call: ToolCall, place: QueuePlace, leftMs: number, goesOn: boolean): Promise<Told | TaskMade> {
-  const { seat, signal, takesTasks, clock } = call;
+  const { seat, signal, stopping, takesTasks, clock } = call;
   const blockMs = Math.max(0, leftMs);
-  const answer = await reporting(call, blockMs, () => positionTold(call, place), seat.collect(place, blockMs, signal));
+  const collecting = seat.collect(place, blockMs, signal, stopping);
+  const answer = await reporting(call, blockMs, () => positionTold(call, place), collecting);
   if (answer.kind !== 'waiting') return collectedTold(place, answer);
-  if (!goesOn) {
+  if (!goesOn && !isCutShort(call)) {
     await seat.withdraw(place);
     return busyTold(place, answer, clock.now() - place.since);
   }

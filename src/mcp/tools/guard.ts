@@ -8,7 +8,7 @@ import { refuseUnlessAllowed } from '../../server/routes/guards.ts';
 import { type GuardPlace, LONGEST_PLACE, placeText } from '../place.ts';
 import { type Told, told } from '../result.ts';
 import { type Desk, READS, type TaskMade, type Tool, tool, type ToolCall } from '../tool.ts';
-import { reporting, waitOf } from '../waiting.ts';
+import { isCutShort, reporting, waitEnd, waitOf } from '../waiting.ts';
 import { calling, holder, jsonObject, waitSeconds } from './fields.ts';
 
 export const guards: readonly Tool[] = [
@@ -46,7 +46,8 @@ async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Tol
     () => 'the condition does not hold yet',
     look(asked, wait.blockMs, call),
   );
-  if (found.status === 'passed' || !wait.goesOn || found.details?.['outlook'] === 'never') return found;
+  const goesOn = wait.goesOn || (totalMs > 0 && isCutShort(call));
+  if (found.status === 'passed' || !goesOn || found.details?.['outlook'] === 'never') return found;
   const since = clock.now();
   const place = { of: 'guard', ...asked, since, until: since + totalMs } as GuardPlace;
   if (takesTasks && placeText(place).length < LONGEST_PLACE) return { task: place, message: found.message };
@@ -79,10 +80,16 @@ function refuseUnlessDeclarative({ condition, holder: who }: Asked, { caller }: 
 async function look(
   { condition, holder: who }: Asked,
   waitMs: number,
-  { box, signal }: Pick<ToolCall, 'box' | 'signal'>,
+  { box, signal, stopping }: Pick<ToolCall, 'box' | 'signal' | 'stopping'>,
 ): Promise<Told> {
   const own = who === undefined ? {} : { own: who };
-  if (waitMs > 0) await box.guards.wait(condition, { ...own, timeoutMs: waitMs, signal });
+  if (waitMs > 0) {
+    const waiting = box.guards.wait(condition, { ...own, timeoutMs: waitMs, signal: waitEnd({ signal, stopping }) });
+    await waiting.catch((error: unknown) => {
+      // A server that stops answers what it sees now.
+      if (!isCutShort({ signal, stopping })) throw error;
+    });
+  }
   const explanation = await box.explain(condition, {}, { ...own, signal, isQuiet: true });
   const { verdict } = explanation;
   const text = renderExplanation(explanation).join('\n');

@@ -9,7 +9,7 @@ import type { ClaimPlace } from '../place.ts';
 import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
 import type { ClaimedTask } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES, WRITES_ONCE } from '../tool.ts';
-import { reporting, waitOf } from '../waiting.ts';
+import { isCutShort, reporting, waitEnd, waitOf } from '../waiting.ts';
 import {
   calling,
   capabilities,
@@ -102,25 +102,26 @@ interface Claim {
 
 async function claim(input: Claim, call: ToolCall): Promise<Told | TaskMade> {
   const { waitSeconds: seconds = 0, holder: named, ...asked } = input;
-  const { seat, caller, clock, signal, takesTasks } = call;
+  const { seat, caller, clock, takesTasks } = call;
   const who = named ?? call.newHolder();
   refuseForeign(caller, who);
   const wait = waitOf(call, seconds * 1000);
   const what = asked.task === undefined ? 'a task that fits' : `task/${asked.task}`;
   const message = `You wait for ${what}.`;
-  const claiming = seat.claim({ ...asked, holder: who, waitMs: wait.blockMs, signal });
+  const claiming = seat.claim({ ...asked, holder: who, waitMs: wait.blockMs, signal: waitEnd(call) });
   const found = await reporting(call, wait.blockMs, () => message, claiming).catch((error: unknown) => {
-    if (isOver(error)) return undefined;
+    if (isOver(error) || (isCutShort(call) && isAborted(error))) return undefined;
     throw error;
   });
   if (found !== undefined) return handedOver(call, found);
-  if (wait.goesOn && takesTasks) {
+  const goesOn = wait.goesOn || (wait.totalMs > 0 && isCutShort(call));
+  if (goesOn && takesTasks) {
     const since = clock.now();
     const times = { since, until: since + wait.totalMs };
     const place: ClaimPlace = { of: 'claim', id: randomHex(8), holder: who, ...asked, ...times } as ClaimPlace;
     return { task: place, message };
   }
-  return noneTold({ ...asked, holder: who }, wait.goesOn);
+  return noneTold({ ...asked, holder: who }, goesOn);
 }
 
 /** Releases a claim that the client cannot have heard of. */
@@ -151,6 +152,10 @@ export function noneTold(asked: Claim, goesOn: boolean): Told {
 /** Answers a wait that found no task. It keeps no place, because any worker may get any task. */
 export function isOver(error: unknown): boolean {
   return error instanceof NotAcquired && (error.refusal.kind === 'timed-out' || error.refusal.kind === 'none');
+}
+
+function isAborted(error: unknown): boolean {
+  return error instanceof NotAcquired && error.refusal.kind === 'aborted';
 }
 
 interface Finish {

@@ -183,7 +183,9 @@ async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<F
   const holds = state.record.holds as unknown as readonly Grant[];
   const place = state.waiting.findIndex(({ id }) => id === ticket);
   const request = state.waiting[place];
-  if (request !== undefined && request.holder === holder) {
+  // A request on the session of its process is no ticket: its lease carries everything else that the process holds, and a
+  // withdrawal would end that lease.
+  if (request !== undefined && request.holder === holder && processOf(request.lease) !== request.lease) {
     const holders = holds.filter((hold) => hold.holder !== holder).map(shownHolder);
     return { kind: 'waiting', request, waiting: { kind: 'waiting', ticket, position: place + 1, holders } };
   }

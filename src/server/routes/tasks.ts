@@ -204,15 +204,15 @@ export const tasks: readonly Operation[] = [
   requeueing(
     'requeue',
     'Do a task again',
-    'Makes a task pending again that no worker has, even a complete one, whose result is dropped. A token that is bound to ' +
-      'holders does this only to tasks that one of these published.',
+    'Makes a task pending again that no worker has. The server drops the result of a complete task, so a token that is bound to ' +
+      'holders may requeue only tasks that one of its holders published.',
   ),
   operation({
     ...{ id: 'task.forget', method: 'delete', path, tag, role: 'worker', params },
     summary: 'Forget a task',
     description:
-      'Deletes a task that no worker has; its id is free again. Refused while others depend on it. A token that is bound to ' +
-      'holders deletes only tasks that one of these published.',
+      'Deletes a task that no worker has, and its result; its id is free again. The server refuses while other tasks depend on it. A ' +
+      'token that is bound to holders may delete only tasks that one of its holders published.',
     answers: { 200: { description: 'Forgotten.', schema: outcomeAnswer } },
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: task } }) {
@@ -228,14 +228,17 @@ export const tasks: readonly Operation[] = [
   }),
 ];
 
-/** Lets a bound token delete only tasks that its own holders published, and no newer task under the same id. */
+/**
+ * Limits what a bound token may delete to tasks that one of its holders published. The store compares the publisher again, because
+ * another client may meanwhile have published a new task under the same id.
+ */
 async function forgetting(box: Signalbox, caller: Caller, task: string): Promise<Forgetting> {
   const by = tokenHolder(caller.name);
   if (caller.holders === undefined) return { by };
   return { by, publishedBy: await ownPublisher(box, caller, task) };
 }
 
-/** Refuses a bound token whose holders did not publish the task. */
+/** Answers who published the task; refuses a bound token that may not act for this publisher. */
 async function ownPublisher(box: Signalbox, caller: Caller, task: string): Promise<string> {
   const found = await box.tasks.show(task);
   if (found === undefined) throw noSuchTask(task);
@@ -243,7 +246,7 @@ async function ownPublisher(box: Signalbox, caller: Caller, task: string): Promi
   if (publishedBy === undefined) {
     throw new Problem(
       'foreign-holder',
-      `task/${task}: its publisher is not recorded; use a token that is not bound to holders`,
+      `task/${task}: the store does not say who published it, so a token that is bound to holders may not change it; use another token`,
     );
   }
   refuseForeign(caller, publishedBy);

@@ -75,8 +75,15 @@ export class Bell {
   readonly #path: string;
   readonly #watcher: FSWatcher | undefined;
 
-  /** `onLost`: the file system reports no more changes. */
-  constructor(directory: string, access: Access, name: string, onRing: () => void, onLost: () => void) {
+  /** `onRemoved`: there is no such file any more. `onLost`: the file system reports no more changes. */
+  constructor(
+    directory: string,
+    access: Access,
+    name: string,
+    onRing: () => void,
+    onRemoved: () => void,
+    onLost: () => void,
+  ) {
     this.name = name;
     this.#path = join(directory, name);
     here.set(name, onRing);
@@ -84,7 +91,11 @@ export class Bell {
       makeFolder(directory, access);
       // An empty file, which everyone who may use the store can ring.
       makeFile(this.#path, access);
-      this.#watcher = watch(this.#path, { persistent: false }, onRing).on('error', onLost);
+      const onChange = (event: string): void => {
+        if (event === 'rename' && !this.isThere()) onRemoved();
+        else onRing();
+      };
+      this.#watcher = watch(this.#path, { persistent: false }, onChange).on('error', onLost);
     } catch {
       // No file watch is left (inotify has a limit for each user), or there is no file: then the owner has to look by itself.
       onLost();
@@ -108,7 +119,9 @@ export class Bell {
       return readdirSync(directory).filter((name) => {
         if (!isBellName(name)) return false;
         const stat = lstatSync(join(directory, name));
-        return (stat.isFile() || stat.isSocket()) && Date.now() - stat.birthtimeMs > ageMs;
+        // Some file systems do not tell when a file was made.
+        const madeAt = Math.max(stat.birthtimeMs, stat.ctimeMs);
+        return (stat.isFile() || stat.isSocket()) && Date.now() - madeAt > ageMs;
       });
     } catch {
       // Some of the files have just gone; the next tidying finds the rest.

@@ -38,7 +38,13 @@ export function makeFile(path: string, access: Access): void {
 /** Makes a directory in the store, unless it is there; throws if something else is in its place. */
 export function makeFolder(path: string, access: Access): void {
   if (isFolder(path)) return;
-  mkdirSync(path, MODES[access.share].directory);
+  try {
+    mkdirSync(path, MODES[access.share].directory);
+  } catch (error) {
+    // Another process was faster.
+    if (isFolder(path)) return;
+    throw error;
+  }
   settleMade(path, access);
 }
 

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Failure } from '../../failure.ts';
 import { type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import { sqliteDriver } from '../../sqlite/index.ts';
@@ -16,6 +16,9 @@ const EIGHT = 8;
 let directory: string;
 let connection: Connection;
 let listening: Listening;
+let clock: TestClock;
+/** How often it was told to look. */
+let rings: number;
 let engine: { connection: Connection; leases: object; write: object; news: (at: CursorsAt) => (News | Failure)[] };
 
 type CursorsAt = Parameters<Engine['news']>[0];
@@ -30,17 +33,16 @@ beforeEach(() => {
     leases: { own: { enter: () => 1, id: 1 } },
     write: (work: (state: object) => unknown) => work({ revision: 1, compacted: 0 }),
   };
-  const ignored = (): void => undefined;
-  listening = new Listening(
-    engine as unknown as Engine,
-    new TestClock(),
-    directory,
-    { share: 'none', heir: undefined },
-    ignored,
-    ignored,
-  );
+  clock = new TestClock();
+  rings = 0;
+  listening = newListening(() => void (rings += 1));
   listening.enter({ key: 'a' });
 });
+
+function newListening(onRing: () => void): Listening {
+  const access = { share: 'none', heir: undefined } as const;
+  return new Listening(engine as unknown as Engine, clock, directory, access, onRing, () => undefined);
+}
 
 afterEach(() => {
   listening.abandon();
@@ -163,5 +165,89 @@ describe('a look for news', () => {
     const waiting = watch.next();
     watch.end();
     expect((await waiting).done).toBe(true);
+  });
+});
+
+describe('a process that listens', () => {
+  let other: Listening;
+  let watch: EmbeddedWatch;
+
+  beforeEach(() => {
+    other = newListening(() => undefined);
+    other.enter({ key: 'z' });
+    watch = new EmbeddedWatch(
+      { key: 'a' },
+      1,
+      () => ({ asOf: 1, changes: [], isAll: true }),
+      stopped,
+      () => undefined,
+    );
+    listening.add(watch, { id: 1, hint: {} });
+  });
+
+  afterEach(() => other.abandon());
+
+  const stopped = new AbortController().signal;
+  const keysOnList = (): unknown[] => {
+    const rows = connection
+      .sql("SELECT CAST(first AS TEXT) AS first FROM listener WHERE first <> 'z' ORDER BY 1")
+      .all();
+    return rows.map((row) => (row as { first: unknown }).first);
+  };
+  const isHung = (): boolean => readdirSync(join(directory, 'bells')).includes(listening.bell ?? '');
+  const seconds = async (count: number): Promise<void> => {
+    for (let passed = 0; passed < count; passed += 5) {
+      await clock.advance(5000);
+      other.stayOnList();
+      other.tidy();
+    }
+  };
+  const lookAsked = async (): Promise<void> => vi.waitFor(() => expect(rings).toBeGreaterThan(0));
+
+  it('stays on the list however often it begins to watch', async () => {
+    for (let passed = 0; passed < 100; passed += 5) {
+      await seconds(5);
+      listening.enter({ key: 'b' });
+      listening.stayOnListAlong();
+      listening.stayOnList();
+    }
+    expect(keysOnList()[0]).toBe('a');
+    expect(isHung()).toBe(true);
+  });
+
+  it('that others took for dead is on the list with all its watches once it begins another one, and looks', async () => {
+    await seconds(65);
+    expect([keysOnList(), isHung()]).toEqual([[], false]);
+    listening.enter({ key: 'b' });
+    expect([keysOnList(), isHung()]).toEqual([['a', 'b'], true]);
+    await lookAsked();
+  });
+
+  it('that others took for dead is on the list again with its next renewal, and looks', async () => {
+    await seconds(65);
+    listening.stayOnListAlong();
+    expect([keysOnList(), isHung()]).toEqual([['a'], true]);
+    await lookAsked();
+  });
+
+  it('hears again after a time in which it had no watches', async () => {
+    listening.remove(watch)?.();
+    await seconds(65);
+    expect(isHung()).toBe(false);
+    listening.enter({ key: 'b' });
+    expect([keysOnList(), isHung()]).toEqual([['b'], true]);
+  });
+
+  it('hangs its bell again at once if a program removes it, and looks', async () => {
+    rmSync(join(directory, 'bells', listening.bell ?? ''));
+    await vi.waitFor(() => expect(isHung()).toBe(true));
+    await lookAsked();
+  });
+
+  it('hangs its bell again with its next word where no event tells that it was removed', async () => {
+    rmSync(join(directory, 'bells'), { recursive: true });
+    await clock.advance(17_000);
+    listening.stayOnListAlong();
+    expect(isHung()).toBe(true);
   });
 });

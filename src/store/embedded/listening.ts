@@ -100,10 +100,11 @@ export class Listening {
     range: KeyRange,
     hint: WatchHint = {},
   ): { readonly entry: Entry; readonly revision: Revision; readonly compacted: Revision } {
-    if (this.#bell === undefined) this.#hang(this.#newName());
+    // Others may have taken the bell for that of a dead process, if this handle had no watches for long.
+    if (this.#bell === undefined || !this.#isDeaf) this.#hangIfGone();
     const entry = { id: ++this.#serial, hint };
     return this.#engine.write(({ revision, compacted }) => {
-      this.#enterBell();
+      this.#beOnList();
       this.#enterListener(entry, range);
       return { entry, revision, compacted };
     });
@@ -172,23 +173,16 @@ export class Listening {
 
   /** Tells the others that we still listen, if it is time to. */
   stayOnList(): void {
-    if (this.#bell === undefined || this.#watches.size === 0 || !this.#isWordDue(WORD_MS)) return;
-    // The process that took us off the list removed our bell too.
-    const isGone = !this.#bell.isThere();
-    if (isGone) this.#hang(this.#bell.name);
-    const bell = this.#bell;
-    this.#engine.write(() => {
-      if (this.#say(bell)) return;
-      this.#enterBell();
-      for (const [watch, entry] of this.#watches) this.#enterListener(entry, watch.range);
-    });
-    // A writer may have rung the bell after it was made and before we heard it, and no process rings for that again.
-    if (isGone) this.look();
+    if (this.#watches.size === 0 || !this.#isWordDue(WORD_MS)) return;
+    this.#hangIfGone();
+    this.#engine.write(() => this.#beOnList());
   }
 
   /** Does the same within a write that is made for another reason: a transaction of its own would cost more. */
   stayOnListAlong(): void {
-    if (this.#bell !== undefined && this.#watches.size > 0 && this.#isWordDue(EARLY_WORD_MS)) this.#say(this.#bell);
+    if (this.#watches.size === 0 || !this.#isWordDue(EARLY_WORD_MS)) return;
+    this.#hangIfGone();
+    this.#beOnList();
   }
 
   /** Tries once more to hear the bell: a file watch may have become free. */
@@ -200,15 +194,38 @@ export class Listening {
     return this.#clock.monotonic() - this.#said >= afterMs;
   }
 
-  /** Returns false if we are not on the list any more. */
-  #say({ name }: Bell): boolean {
+  /** Says, within a write, that we still listen. If we were taken off the list, enters all that we listen for again. */
+  #beOnList(): void {
     const { connection, leases } = this.#engine;
-    const heard = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?');
-    const now = this.#clock.monotonic();
-    if (heard.run(now, leases.own.enter(), name).changes === 0) return false;
-    this.#said = now;
-    return true;
+    const name = this.#bell?.name ?? '';
+    const clock = leases.own.enter();
+    this.#said = this.#clock.monotonic();
+    const said = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?').run(this.#said, clock, name);
+    if (said.changes > 0) return;
+    const process = thisProcess();
+    connection
+      .sql('INSERT INTO bell (name, process, clock, heard) VALUES (?, ?, ?, ?)')
+      .run(name, process === undefined ? null : JSON.stringify(process), clock, this.#said);
+    for (const [watch, entry] of this.#watches) this.#enterListener(entry, watch.range);
+    // Nobody rang for what was written while we were not on the list.
+    if (this.#watches.size > 0) setImmediate(this.#onRing);
   }
+
+  /** A process that takes us off the list removes our bell too; so may a program that removes old files. */
+  #hangIfGone(): void {
+    const bell = this.#bell;
+    if (bell?.isThere() === true) return;
+    this.#hang(bell?.name ?? this.#newName());
+    // A writer may have rung the bell after it was made and before we heard it, and no process rings for that again.
+    if (bell !== undefined) setImmediate(this.#onRing);
+  }
+
+  /** Does not wait for the next word: until the bell hangs again, nothing wakes us. */
+  readonly #wasRemoved = (): void => {
+    if (this.#bell === undefined) return;
+    this.#said = Number.NEGATIVE_INFINITY;
+    this.#hangIfGone();
+  };
 
   /** How many handles listen in our pid namespace. */
   count(): number {
@@ -294,24 +311,10 @@ export class Listening {
   #hang(name: string): void {
     this.#bell?.remove();
     this.#isDeaf = false;
-    this.#bell = new Bell(this.#directory, this.#access, name, this.#onRing, () => {
+    this.#bell = new Bell(this.#directory, this.#access, name, this.#onRing, this.#wasRemoved, () => {
       this.#isDeaf = true;
       setImmediate(this.#onDeaf);
     });
-  }
-
-  #enterBell(): void {
-    const { connection, leases } = this.#engine;
-    const process = thisProcess();
-    this.#said = this.#clock.monotonic();
-    connection
-      .sql('INSERT OR IGNORE INTO bell (name, process, clock, heard) VALUES (?, ?, ?, ?)')
-      .run(
-        this.#bell?.name ?? '',
-        process === undefined ? null : JSON.stringify(process),
-        leases.own.enter(),
-        this.#said,
-      );
   }
 
   #enterListener({ id, hint }: Entry, { key, end }: KeyRange): void {

@@ -46,9 +46,11 @@ export class Relay {
    * on the process before, and are called without hurry.
    */
   begin(): void {
-    const { revision } = this.#engine.state();
+    const { revision, forgotten } = this.#engine.state();
     this.#hasCalled = false;
-    this.#rungUpTo = this.#toldUpTo = this.#allRungAt = revision;
+    this.#toldUpTo = this.#allRungAt = revision;
+    // The process before may have been killed between its last writes and their bells.
+    this.#rungUpTo = Math.max(forgotten, revision - FEW_REVISIONS);
   }
 
   /** Rings again for changes since the last time that may not have been rung for. `own` needs no bell. */

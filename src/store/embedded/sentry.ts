@@ -161,7 +161,11 @@ export class Sentry {
   /** To be called when this process is awake for another reason: it does now what it would soon be woken for. */
   pass(): void {
     if (this.#timer === undefined || !this.#isRelieved) return;
-    if (this.#clock.monotonic() - this.#looked < SOON * this.#restMs) return;
+    if (this.#clock.monotonic() - this.#looked < SOON * this.#restMs) {
+      // The system drops rings when too many come at once, and no process rings again for those.
+      this.#quietly(this.#listening.look);
+      return;
+    }
     this.#timer.cancel();
     this.#goIn(this.#delayMs);
     this.#round();

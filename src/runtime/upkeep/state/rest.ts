@@ -94,7 +94,13 @@ async function pipelinesOf(runtime: Runtime, malformed: (one: Malformed) => void
 function recordIn(pair: KeyValue): Json {
   const document = decode<unknown>(pair);
   if (!isObject(document) || !isObject(document['record'])) throw corrupt(pair.key, 'it has no record');
-  return document['record'] as Json;
+  return undriven(document['record'] as Json);
+}
+
+/** Tokens of one store say nothing in another, where a driver with a smaller one would be taken for an earlier driver. */
+function undriven(record: Json): Json {
+  const { driver: _, ...rest } = record as { readonly driver?: Json };
+  return { ...rest, lastToken: 0 };
 }
 
 /** Where other programs use the same store, its plain keys are theirs as well, and are not ours to save. */
@@ -157,8 +163,8 @@ function plannedTask({ id, status, data, owner, bookkeeping }: SavedTask): Plann
 
 function plannedPipeline({ id, record, spec, logs }: SavedPipeline): Planned {
   const keys = pipelineKeys(id);
-  const { driver: _, ...rest } = record as { readonly driver?: Json };
-  const fresh = { record: { ...rest, lastToken: 0 }, events: [] };
+  // Files of earlier versions have the driver.
+  const fresh = { record: undriven(record), events: [] };
   return {
     resource: pipelineResource(id),
     key: keys.state,
