@@ -1,9 +1,9 @@
 /** `signalbox agents …`: what coding agents need to share a repository. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, realpathSync } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
 import { nameProblem } from '../core/index.ts';
-import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, type Terms } from './agents/content.ts';
+import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, shellWord, type Terms } from './agents/content.ts';
 import type { Change } from './agents/init.ts';
 import { PROTECTED } from './agents/judge.ts';
 import { NAMES } from './arguments.ts';
@@ -43,7 +43,11 @@ function init(command: Command): void {
     .option('--dir <dir>', 'the repository (default: the one around the current directory)')
     .option('--for <client>', `only for this client: ${CLIENTS.join(', ')} (repeatable)`, all, [] as readonly Client[])
     .option('--lock <name>', 'the lock that a push to main needs', lockName, DEFAULT_TERMS.lock)
-    .option('--command <command>', 'how the clients start signalbox, such as "npx signalbox"', DEFAULT_TERMS.command)
+    .option(
+      '--command <command>',
+      'how the clients start signalbox, if not by its name on the PATH',
+      DEFAULT_TERMS.command,
+    )
     .option('--print', 'print what would be in each file, and write nothing')
     .option('--dry-run', 'report what would be done, and write nothing')
     .addHelpText(
@@ -53,17 +57,17 @@ Examples:
   signalbox agents init
   signalbox agents init --dry-run --json | jq '.files[] | select(.change != "unchanged")'
   signalbox agents init --for claude-code --lock merge
-  signalbox agents init --command 'npx signalbox'
+  signalbox agents init --command 'npx --no signalbox'      if the repository has it among its npm packages
 
 Writes a block into AGENTS.md, the MCP server into .mcp.json, .codex/config.toml and .cursor/mcp.json, and the hooks
 into .claude/settings.json and .codex/hooks.json. The rest of these files stays as it is; running it again changes
 nothing. Exit code 1: a file was left as it is, because it cannot be read, or leads out of the repository; the report
-says why.`,
+says why. Exit code 64: there is no repository around the current directory, and --dir names no directory.`,
     )
     .action(async (flags: InitFlags) => {
       const { plan } = await import('./agents/init.ts');
       const { rootOf } = await import('./agents/place.ts');
-      const root = rootOf(flags.dir ?? '.');
+      const root = rootOf(flags.dir);
       const { lock, command: program } = flags;
       const changes = plan(root, { lock, command: program }, flags.for.length === 0 ? CLIENTS : flags.for);
       if (flags.print) return printFiles(command, root, changes);
@@ -120,14 +124,25 @@ function reportChanges(
   if (isDryRun) return;
   const [first = ''] = program.split(' ');
   if (!isOnPath(first)) {
-    complain(
-      `signalbox: ${first} is not on the PATH, where the clients look for it: npm install --global signalbox, or --command`,
-    );
+    for (const line of notFound(first)) complain(printable(line));
   }
   if (changes.some(({ path, change }) => path.startsWith('.codex/') && change !== 'unchanged')) {
     print('Codex runs the hooks of a repository only once you trust them: type /hooks in Codex.');
   }
   print('Commit these files, and every agent that starts here from now on takes turns. Who holds what: signalbox who');
+}
+
+/** The package may be a clone that is nowhere to be downloaded, so the advice names the files that run now. */
+function notFound(program: string): readonly string[] {
+  const entry = realpathSync(process.argv[1] ?? '.');
+  const started = `${process.execPath} ${entry}`;
+  // A client splits the command at its spaces.
+  const isPlain = started.split(' ').length === 2;
+  return [
+    `signalbox: ${program} is not on the PATH, where the clients look for it, so these files do not work here yet. Use one of`,
+    ...(program === DEFAULT_TERMS.command ? [`  npm install --global ${shellWord(resolve(entry, '../../..'))}`] : []),
+    ...(isPlain ? [`  ${started} agents init --command ${shellWord(started)}`] : []),
+  ];
 }
 
 function isOnPath(program: string): boolean {

@@ -106,7 +106,9 @@ export function define(command: Command): void {
 
 function acquire(command: Command): void {
   addAcquireOptions(
-    command.description('acquire a lock and print its token').argument('<name>', 'of the lock', lockName),
+    command
+      .description('acquire a lock and print its token')
+      .argument('<name>', 'of the lock', (text: string) => lockName(text, 'acquire')),
   )
     .option('--shared', 'acquire it as a reader, together with other readers')
     .addHelpText(
@@ -140,7 +142,9 @@ ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 inter
 }
 
 function upgrade(command: Command): void {
-  command.description('turn a shared hold into an exclusive one').argument('<name>', 'of the lock', lockName);
+  command
+    .description('turn a shared hold into an exclusive one')
+    .argument('<name>', 'of the lock', (text: string) => lockName(text));
   addWaitOptions(addClaimOptions(command))
     .addHelpText(
       'after',
@@ -170,7 +174,9 @@ the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 a
 }
 
 function downgrade(command: Command): void {
-  command.description('turn an exclusive hold into a shared one').argument('<name>', 'of the lock', lockName);
+  command
+    .description('turn an exclusive hold into a shared one')
+    .argument('<name>', 'of the lock', (text: string) => lockName(text));
   addClaimOptions(command)
     .addHelpText(
       'after',

@@ -64,8 +64,8 @@ type Adder = (command: Command) => Command | void;
 /** Where locks and semaphores differ on the command line. `One`: as a survey describes it. */
 export interface ResourceType<One extends { readonly name: string }> {
   readonly kind: 'lock' | 'semaphore';
-  /** Reads a name as users type it. */
-  argument(text: string): string;
+  /** Reads a name as users type it after this subcommand. */
+  argument(text: string, subcommand: string): string;
   of(box: Signalbox, name: string): Resource;
   in(survey: Survey): readonly One[];
   json(one: One, at: number): object;
@@ -88,7 +88,7 @@ export function sharedSubcommands<One extends { readonly name: string }>(
     const [description = '', ...rest] = type.help[name].split('\n');
     return command
       .description(description)
-      .argument('<name>', `of the ${type.kind}`, (text: string) => type.argument(text))
+      .argument('<name>', `of the ${type.kind}`, (text: string) => type.argument(text, name))
       .addHelpText('after', rest.join('\n'));
   };
   return {

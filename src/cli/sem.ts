@@ -108,7 +108,9 @@ export function define(command: Command): void {
 
 function acquire(command: Command): void {
   addAcquireOptions(
-    command.description('acquire slots and print the token').argument('<name>', 'of the semaphore', semaphoreName),
+    command
+      .description('acquire slots and print the token')
+      .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text, 'acquire')),
   )
     .option('--weight <number>', 'how many slots in all', numberArgument, 1)
     .option('--capacity <number>', 'the capacity; needed at the first use', numberArgument)
@@ -143,7 +145,7 @@ function withCapacity(command: Command): void {
 function resize(command: Command): void {
   command
     .description('change the number of slots')
-    .argument('<name>', 'of the semaphore', semaphoreName)
+    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
     .requiredOption('--capacity <number>', 'the new number of slots', numberArgument)
     .addHelpText(
       'after',
@@ -170,7 +172,7 @@ semaphore: make it with sem configure --capacity.`,
 function drain(command: Command): void {
   command
     .description('grant nothing new until --undo; holders keep what they have')
-    .argument('<name>', 'of the semaphore', semaphoreName)
+    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
     .option('--reason <text>', 'why; waiters get to see it')
     .option('--undo', 'grant again, to waiters first')
     .option('--revision <number>', 'with --undo: only the drain of this revision, as --json shows it', numberArgument);

@@ -57,7 +57,7 @@ function linesOf({ survey, tasks, pipelines, crew }: Everything, whole: Layout):
     '',
     ...part(
       `Tasks${countsTold(tasks)}`,
-      some(notable, (few) => taskLines(few, layout)),
+      some(notable, (few) => taskLines(few, survey.sessions, layout)),
       layout,
     ),
     '',

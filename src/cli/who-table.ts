@@ -18,6 +18,7 @@ import { type Colour, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
 import { quoted } from './pipeline/words.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
+import { isOwnerGone, OWNER_GONE } from './task/owner.ts';
 import { commandIn, goneTold, personDecides, uncollectedTold } from './waiting.ts';
 
 /** A space at which no line is broken. */
@@ -52,7 +53,10 @@ interface Group {
 /** `tasks`: the ones that a worker has. */
 export function whoLines(survey: Survey, layout: Layout, tasks: readonly TaskView[] = []): string[] {
   const inUse = [...survey.locks, ...survey.semaphores].filter(isTold);
-  const all = [...inUse.map((one) => ({ resource: one.resource, entries: entriesOf(one) })), ...tasks.map(taskGroup)];
+  const all = [
+    ...inUse.map((one) => ({ resource: one.resource, entries: entriesOf(one) })),
+    ...tasks.map((task) => taskGroup(task, isOwnerGone(task, survey.sessions))),
+  ];
   if (all.length === 0) return ['Nothing is held or waited for.'];
   const rows = rowsOf(all, survey.at, layout);
   const columns = HEADER.map((title, at) => Math.max(title.length, ...rows.map(({ cells }) => cells[at]?.length ?? 0)));
@@ -105,7 +109,7 @@ function asList(all: readonly Group[], at: number, layout: Layout): string[] {
   ]);
 }
 
-function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: TaskView): Group {
+function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: TaskView, isGone: boolean): Group {
   const entry: Entry = {
     who: owner,
     since: claimedAt,
@@ -115,8 +119,8 @@ function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: Tas
     isWaiting: false,
     reason: '',
     facts: [],
-    trouble: '',
-    colour: undefined,
+    trouble: isGone ? OWNER_GONE : '',
+    colour: isGone ? COLOURS['process-gone'] : undefined,
   };
   return { resource: `task/${id}`, entries: [entry] };
 }

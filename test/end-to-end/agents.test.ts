@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { serve } from '../../src/server/index.ts';
 import { processAgent } from '../mcp/agents.ts';
-import { type Ended, inResident, signalbox } from '../support/cli.ts';
+import { root } from '../house/sources.ts';
+import { CLI, type Ended, inResident, signalbox } from '../support/cli.ts';
 
 const FILES = [
   'AGENTS.md',
@@ -81,6 +82,41 @@ describe('signalbox agents init', () => {
       "npx signalbox agents hook claude-code --lock merge --command 'npx signalbox'",
     );
     expect(JSON.parse(read('.mcp.json'))).toMatchObject({ mcpServers: { signalbox: { command: 'npx' } } });
+  });
+
+  it('refuses a directory that is none, and to write outside of a repository unless it is named', async () => {
+    put('file', '');
+    for (const dir of [join(repo, 'nothing'), join(repo, 'file')]) {
+      expect(await init('--dir', dir)).toMatchObject({
+        code: 64,
+        stderr: `signalbox: --dir ${JSON.stringify(dir)} is not a directory\n`,
+      });
+    }
+    rmSync(join(repo, '.git'), { recursive: true });
+    expect(await init()).toMatchObject({
+      code: 64,
+      stdout: '',
+      stderr: `signalbox: there is no git repository around ${repo}; go into one, or name the directory to write into: --dir DIR\n`,
+    });
+    expect(FILES.filter((path) => existsSync(join(repo, path)))).toEqual([]);
+    expect(await init('--dir', '.')).toMatchObject({ code: 0 });
+    expect(FILES.filter((path) => existsSync(join(repo, path)))).toEqual(FILES);
+  });
+
+  it('says how the clients get to start signalbox if it is not on the PATH, with commands that work', async () => {
+    const env = { PATH: '/usr/bin:/bin' };
+    const { stderr } = await signalbox(['agents', 'init'], { cwd: repo, env });
+    const started = `${process.execPath} ${CLI}`;
+    expect(stderr.split('\n')).toEqual([
+      'signalbox: signalbox is not on the PATH, where the clients look for it, so these files do not work here yet. Use one of',
+      `  npm install --global ${root.replace(/\/$/, '')}`,
+      `  ${started} agents init --command '${started}'`,
+      '',
+    ]);
+    const { code } = await signalbox(['agents', 'init', '--command', started], { cwd: repo, env });
+    expect(code).toBe(0);
+    const { mcpServers } = JSON.parse(read('.mcp.json')) as Record<string, Record<string, object>>;
+    expect(mcpServers?.['signalbox']).toEqual({ command: process.execPath, args: [CLI, 'mcp'] });
   });
 
   it('leaves what it cannot read, and says why', async () => {

@@ -73,7 +73,7 @@ describe('a runbook that cannot be right', () => {
   it('is refused if it asks for a variable that nobody gives', async () => {
     writeFileSync(scratch.path('r.yaml'), `${FIRST}  - { name: b, run: x, pre: { branchExists: "\${BRANCH}" } }\n`);
     const { code, stderr } = await scratch.run('pipeline', 'run', 'r.yaml');
-    expect(stderr).toContain('"BRANCH"');
+    expect(stderr).toContain('r.yaml: BRANCH has to be given: --env BRANCH=VALUE');
     expect(code).toBe(64);
     expect(existsSync(scratch.path('ran'))).toBe(false);
   });

@@ -1,6 +1,6 @@
 // What new users ran into: each answer says what is the matter, and what to type next.
 
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLI, Scratch, startProgram } from '../support/cli.ts';
 
@@ -192,6 +192,68 @@ describe('from a shell', () => {
       '(64)',
       expect.stringMatching(/into.*HEAD.*expected the name of a branch, such as main$/),
       '(64)',
+    ]);
+  });
+
+  it('a pipeline is not started in a directory that is none, nor without a value that it needs', async () => {
+    writeFileSync(
+      scratch.path('var.yaml'),
+      'name: v\nphases: [{name: a, pre: [{fileExists: "${BAR}"}], run: "true"}]\n',
+    );
+    const told = await transcript(`
+      export SIGNALBOX_URL=file:$PWD/pipelines
+      s pipeline run var.yaml --id v --no-wait --env BAR=x -C nowhere
+      s pipeline resume nothing -C var.yaml
+      s pipeline run var.yaml --id v
+      s pipeline run var.yaml --id v --json
+      s pipeline list`);
+    expect(told.split('\n')).toEqual([
+      ...['signalbox: --dir "nowhere" is not a directory', '(64)'],
+      ...['signalbox: --dir "var.yaml" is not a directory', '(64)'],
+      ...['signalbox: var.yaml: BAR has to be given: --env BAR=VALUE', '(64)'],
+      ...['{"file":"var.yaml","ok":false,"problems":[{"message":"BAR has to be given: --env BAR=VALUE"}]}', '(64)'],
+      expect.stringContaining('There are no pipelines.'),
+      '',
+    ]);
+  });
+
+  it('a pipeline that is resumed does not tell an old reason as if it were a new one', async () => {
+    writeFileSync(
+      scratch.path('go.yaml'),
+      'name: go\nphases: [{name: deploy, pre: [{fileExists: ./go}], run: "true"}]\n',
+    );
+    const told = await transcript(`
+      s pipeline run go.yaml --id go --no-wait > /dev/null 2>&1
+      touch go
+      s pipeline resume go`);
+    expect(told.split('\n').slice(1, 4)).toEqual([
+      'deploy: was blocked: deploy.pre: file "./go" does not exist',
+      'deploy:   checks at once, and again every 2 s at file:./go',
+      'deploy: begins',
+    ]);
+  });
+
+  it('the name of a semaphore is not taken for a lock, nor the other way round', async () => {
+    const told = await transcript(`
+      export SIGNALBOX_URL=file:$PWD/names
+      s lock acquire sem/api --holder a
+      s lock upgrade semaphore/api --holder a --token 1
+      s sem show lock/api
+      s run --lock sem/api -- true
+      s lock list --names
+      s lock acquire lock/sem/api --holder a > /dev/null
+      s lock acquire docs/api --holder a > /dev/null
+      s lock list --names`);
+    expect(told.split('\n')).toEqual([
+      'signalbox: <name> is "sem/api"; expected a lock, and this names a semaphore: signalbox sem acquire api. A lock of this very name is lock/sem/api',
+      ...['  see: signalbox lock acquire --help', '(64)'],
+      'signalbox: <name> is "semaphore/api"; expected a lock, and this names a semaphore. A lock of this very name is lock/semaphore/api',
+      ...['  see: signalbox lock upgrade --help', '(64)'],
+      'signalbox: <name> is "lock/api"; expected a semaphore, and this names a lock: signalbox lock show api. A semaphore of this very name is semaphore/lock/api',
+      ...['  see: signalbox sem show --help', '(64)'],
+      'signalbox: --lock "sem/api" names a semaphore: use --sem api. A lock of this very name is lock/sem/api',
+      ...['  see: signalbox run --help', '(64)'],
+      ...['docs/api', 'sem/api', ''],
     ]);
   });
 });

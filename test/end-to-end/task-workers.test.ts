@@ -61,7 +61,7 @@ describe.each(stores)('five shells that work on one queue in $on', ({ kind }) =>
       expect(ended.map(({ code }) => code)).toEqual(Array(5).fill(0));
     };
     await Promise.all([shells(), hanging]);
-    // They leave when there is nothing to do, also while a dead worker's claim lasts: whoever comes later does the rest.
+    // They leave when there is nothing to do, also while other workers still run tasks: later shells do the rest.
     const hasEnded = async (): Promise<boolean> =>
       (await tasks.list()).every(({ status }) => status === 'complete' || status === 'failed');
     while (!(await hasEnded())) await shells();
@@ -182,6 +182,79 @@ describe('a worker', () => {
     await tasks.publish('b', {});
     expect(await run('--', 'sh', '-c', 'kill -9 $$')).toMatchObject({ code: 137 });
     expect(await tasks.show('b')).toMatchObject({ status: 'failed', reason: 'sh: ended by SIGKILL' });
+  });
+
+  it('that exits when idle waits for the task of a killed worker, which is shown as such', async () => {
+    place = new Place();
+    const { tasks } = await place.open();
+    await tasks.publish('a', {});
+    const killed = work('work', '--ttl', '1h', '--', 'sh', '-c', 'echo began; exec sleep 60');
+    await killed.prints(/began/);
+    const gone = 'its process is gone; pending again when its lease ends';
+    expect((await work('list').ended).stdout).not.toContain(gone);
+    killed.kill('SIGKILL');
+    await killed.exited;
+    expect((await work('list').ended).stdout).toMatch(new RegExp(`^a +running .* ${gone}$`, 'm'));
+    expect((await work('show', 'a').ended).stdout).toContain(`\nworker      ${gone}\n`);
+    const who = await place.start(process.execPath, [ENTRY, 'who']).ended;
+    expect(who.stdout).toMatch(new RegExp(`^task/a .*\n {2}${gone}$`, 'm'));
+    const next = work('work', '--grace', '1s', '--exit-when-idle', '--', 'true');
+    await next.prints(
+      /^signalbox: task\/a: the process of its worker work:\S+ is gone; waiting until the claim ends with its lease$/m,
+      'stderr',
+    );
+    expect(await tasks.forceRelease('a', { holder: 'admin', reason: 'it is gone' })).toMatchObject({
+      kind: 'released',
+    });
+    expect(await next.ended).toMatchObject({ code: 0 });
+    expect(await tasks.status('a')).toBe('complete');
+  });
+
+  it('that exits when idle waits also for a killed worker with a name of its own', async () => {
+    place = new Place();
+    const { tasks } = await place.open();
+    await tasks.publish('a', {});
+    const killed = work('work', '--holder', 'agent:7', '--ttl', '3s', '--', 'sh', '-c', 'echo began; exec sleep 60');
+    await killed.prints(/began/);
+    killed.kill('SIGKILL');
+    await killed.exited;
+    expect(await work('work', '--grace', '1s', '--exit-when-idle', '--', 'true').ended).toMatchObject({ code: 0 });
+    expect(await tasks.status('a')).toBe('complete');
+  });
+
+  it('that exits when idle leaves tasks to other workers that live, and says how many they have', async () => {
+    place = new Place();
+    const { tasks } = await place.open();
+    await tasks.publish('a', {});
+    await tasks.claim('a', { holder: 'other' });
+    expect(await work('work', '--exit-when-idle', '--', 'true').ended).toEqual({
+      code: 0,
+      signal: null,
+      stdout: '',
+      stderr: 'signalbox: nothing left to do here; 1 task is still running under other workers\n',
+    });
+  });
+
+  it('that exits when idle ends with 1 if a task that it ran failed for good', async () => {
+    place = new Place();
+    const { tasks } = await place.open();
+    await tasks.publish('good', 'good');
+    await tasks.publish('bad', 'bad');
+    await tasks.publish('flaky', { flaky: true }, { retries: 1 });
+    const does = 'read -r data; case $data in *bad*) exit 3;; *flaky*) [ "$SIGNALBOX_TASK_ATTEMPT" -ge 2 ];; esac';
+    const { code, stderr } = await work('work', '--exit-when-idle', '--', 'sh', '-c', does).ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\nsignalbox: 1 task failed; to see why: signalbox task list --status failed\n$/);
+    expect((await work('work', '--exit-when-idle', '--', 'true').ended).code).toBe(0);
+  });
+
+  it('refuses more jobs at once than it can keep alive', async () => {
+    place = new Place();
+    expect(await work('work', '--jobs', '257', '--exit-when-idle', '--', 'true').ended).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('--jobs is "257"; expected a whole number from 1 to 256') as unknown,
+    });
+    expect((await work('work', '--jobs', '256', '--exit-when-idle', '--', 'true').ended).code).toBe(0);
   });
 
   it('whose claim is lost while its command runs ends the command and exits with 76', async () => {

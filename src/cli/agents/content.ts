@@ -14,7 +14,7 @@ export const DEFAULT_LOCK = 'main-branch';
 export interface Terms {
   /** The lock that a push needs. */
   readonly lock: string;
-  /** How the clients start signalbox: its name, or `npx signalbox`. */
+  /** How the clients start signalbox: its name, or `npx signalbox` where it is a dependency. */
   readonly command: string;
 }
 

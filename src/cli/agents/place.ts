@@ -5,6 +5,8 @@
 import { lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { randomHex } from '../../host/index.ts';
+import { directoryOf } from '../directory.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
 
 const LARGEST = 4 * 2 ** 20;
 
@@ -13,12 +15,23 @@ export type Place =
   | { readonly kind: 'file'; readonly path: string; readonly text: string | undefined }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** The repository that a directory is in, or the directory itself. */
-export function rootOf(directory: string): string {
-  for (let at = realpathSync(directory); ; at = dirname(at)) {
+/** The repository that a directory is in, if it is in one. */
+function repositoryOf(directory: string): string | undefined {
+  for (let at = directory; ; at = dirname(at)) {
     if (lstatSync(join(at, '.git'), { throwIfNoEntry: false }) !== undefined) return at;
-    if (dirname(at) === at) return realpathSync(directory);
+    if (dirname(at) === at) return undefined;
   }
+}
+
+/** The repository around the given directory, or that directory itself; without one, the repository around the current directory. */
+export function rootOf(given: string | undefined): string {
+  const directory = realpathSync(directoryOf(given === undefined ? 'the current directory' : '--dir', given ?? '.'));
+  const root = repositoryOf(directory) ?? (given === undefined ? undefined : directory);
+  if (root !== undefined) return root;
+  throw new CliExit(
+    EXIT.usage,
+    `there is no git repository around ${directory}; go into one, or name the directory to write into: --dir DIR`,
+  );
 }
 
 export function placeIn(root: string, name: string): Place {

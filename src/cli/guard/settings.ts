@@ -1,11 +1,8 @@
 /** The options of all guard commands. */
-import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Adapters } from '../../adapters/adapters.ts';
-import { shown } from '../../failure.ts';
 import { durationArgument } from '../arguments.ts';
-import { CliExit, EXIT } from '../exit-code.ts';
+import { directoryOf } from '../directory.ts';
 import { variable, type Variables } from '../pipeline/arguments.ts';
 
 export interface GuardFlags {
@@ -37,10 +34,7 @@ export async function adaptersFor(
   { root = '.', issues, commandTimeout, env = {} }: GuardFlags,
   around: NodeJS.ProcessEnv = process.env,
 ): Promise<Adapters> {
-  const directory = resolve(root);
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new CliExit(EXIT.usage, `--root ${shown(root)} is not a directory`);
-  }
+  const directory = directoryOf('--root', root);
   const { localAdapters } = await import('../../adapters/index.ts');
   return localAdapters({
     root: directory,

@@ -1,7 +1,7 @@
 /** `signalbox pipeline resume`: continues a pipeline that no process drives. */
 import { type Command, Option } from 'commander';
-import { resolve } from 'node:path';
 import { durationArgument, given } from '../arguments.ts';
+import { directoryOf } from '../directory.ts';
 import type { RunbookWithFunctions } from '../../runtime/pipelines/terms.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { askedBy, pipelineId, questionArgument } from './arguments.ts';
@@ -68,7 +68,7 @@ Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from n
         throw new CliExit(EXIT.usage, '--question needs an answer: add --rerun or --skip');
       }
       const functions = flags.runbook === undefined ? undefined : await functionsIn(flags.runbook);
-      const cwd = flags.dir === undefined ? undefined : resolve(flags.dir);
+      const cwd = flags.dir === undefined ? undefined : directoryOf('--dir', flags.dir);
       const by = askedBy(flags.holder);
       await drive(command, { id, hasDecided: decision !== undefined }, (box, driven) =>
         box.pipelines.resume(id, {

@@ -1,14 +1,15 @@
 /** `signalbox pipeline run`: starts a pipeline and drives it. */
 import type { Command } from 'commander';
-import { resolve } from 'node:path';
+import { runbookVariables } from '../../core/index.ts';
 import { durationArgument, given } from '../arguments.ts';
+import { directoryOf } from '../directory.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printJson } from '../output.ts';
 import { isJson } from '../store.ts';
 import { askedBy, pipelineId, variable, type Variables } from './arguments.ts';
 import { drive } from './drive.ts';
-import { loadRunbook } from './runbook-file.ts';
-import { complainOf, jsonOf } from './validate.ts';
+import { type LoadedRunbook, loadRunbook } from './runbook-file.ts';
+import { complainOf, jsonOf, toldVariable } from './validate.ts';
 
 interface Flags {
   readonly id?: string;
@@ -60,15 +61,15 @@ Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runb
             69 store unreachable · 75 blocked, with --no-wait · 76 its driver's hold was lost · 130 Ctrl-C`,
     )
     .action(async (file: string, flags: Flags) => {
-      const loaded = await loadRunbook(file);
+      const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;
+      const cwd = dir === undefined ? undefined : directoryOf('--dir', dir);
+      const loaded = withValues(await loadRunbook(file), env);
       if (!loaded.ok) {
         if (isJson(command)) printJson(jsonOf(loaded));
         else complainOf(loaded);
         throw new CliExit(EXIT.usage, '');
       }
-      const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;
       const by = askedBy(flags.holder);
-      const cwd = dir === undefined ? undefined : resolve(dir);
       await drive(command, { id: id ?? loaded.defined.runbook.name }, (box, driven) =>
         box.pipelines.run(loaded.defined, {
           ...given({ id, env, pollMs, commandTimeoutMs, issues, cwd, graceMs: flags.grace }),
@@ -78,4 +79,15 @@ Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runb
         }),
       );
     });
+}
+
+/** A variable without a value is a mistake in the call, which is told in the words of `validate`. */
+function withValues(loaded: LoadedRunbook, env: Variables = {}): LoadedRunbook {
+  if (!loaded.ok) return loaded;
+  const missing = runbookVariables(loaded.defined.runbook).filter(
+    ({ name, isRequired }) => isRequired && !Object.hasOwn(env, name),
+  );
+  if (missing.length === 0) return loaded;
+  const problems = missing.map((variable) => ({ message: `${variable.name} ${toldVariable(variable)}` }));
+  return { ok: false, file: loaded.file, problems };
 }

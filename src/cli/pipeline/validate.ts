@@ -61,7 +61,7 @@ function summaryOf({ file, defined }: Extract<LoadedRunbook, { ok: true }>): rea
   ];
 }
 
-function toldVariable({ name, value, isRequired }: Variable): string {
+export function toldVariable({ name, value, isRequired }: Variable): string {
   if (value !== undefined) return `is ${shown(value)} unless --env gives another`;
   return isRequired ? `has to be given: --env ${name}=VALUE` : 'its commands read it; the runbook sets no value';
 }

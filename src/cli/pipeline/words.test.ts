@@ -37,6 +37,29 @@ describe('changes in words', () => {
       record({ step: { when: 'during', phase: 0, attempt: 2 } }, { state: 'running', runs: 2 }),
       ['a: begins (run 2)'],
     ],
+    [
+      'it was taken over while it waited: nothing is known yet of now',
+      undefined,
+      record({
+        state: 'blocked',
+        blocked: {
+          ...{ on: 'guard', since: AT, wakeOn: ['lock:released'], polled: ['file:go'], pollMs: 2_000 },
+          guards: [{ id: 'g', reasons: ['no file', 'no lock'], outlook: 'open' }],
+        } as unknown as PipelineRecord['blocked'] & object,
+      }),
+      [
+        'pipeline/r7: driven from here, at a',
+        'a: was blocked: g: no file',
+        'a:   g: no lock',
+        'a:   checks at once, and again after lock:released; every 2 s at file:go',
+      ],
+    ],
+    [
+      'it was taken over while a person has to decide',
+      undefined,
+      record({ state: 'blocked', blocked: { on: 'person', why: 'rerun or skip', since: AT, question: 4 } }),
+      ['pipeline/r7: driven from here, at a', 'a: blocked: rerun or skip'],
+    ],
     ['it waits', free, record({ state: 'blocked', blocked: holds }), ['a: blocked: waiting for lock/m']],
     [
       'it still waits for the same',

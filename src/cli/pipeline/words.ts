@@ -73,7 +73,13 @@ function blockedChanges(before: PipelineRecord | undefined, after: PipelineRecor
   const { blocked } = after;
   if (blocked !== undefined) {
     if (withoutSince(before?.blocked) === withoutSince(blocked)) return [];
-    return blockedLines(blocked, blocked.since).map((line, at) => `${phase}: ${at === 0 ? 'blocked: ' : '  '}${line}`);
+    // An earlier driver wrote that down; this one has not checked anything yet. Only a person's answer is still missing for sure.
+    const isOld = before === undefined && blocked.on !== 'person';
+    const lines = blockedLines(blocked, blocked.since);
+    return lines.map((line, at) => {
+      if (at > 0) return `${phase}:   ${isOld ? line.replace(/^checks again /, 'checks at once, and again ') : line}`;
+      return `${phase}: ${isOld ? 'was blocked: ' : 'blocked: '}${line}`;
+    });
   }
   const isJustFree = before?.blocked !== undefined && after.state === 'running' && after.step.when !== 'during';
   return isJustFree ? [`${phase}: continues`] : [];

@@ -1,5 +1,5 @@
 /** Parses and checks the options of `run` before anything is opened. */
-import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
+import { plainName, requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { ON_LOST, type OnLost } from '../arguments.ts';
@@ -93,7 +93,11 @@ function tellsOf({ quiet, verbose, json }: RunOptions): Tells {
   return json === true ? 'never' : 'now-and-then';
 }
 
+/** `sem/api` names a semaphore everywhere; taken as the name of a lock, it would be a lock that nobody else uses. */
 function lockOf(text: string): Want {
+  const name = plainName('semaphore', text);
+  if (name !== text)
+    throw wrong(`--lock ${shown(text)} names a semaphore: use --sem ${name}. A lock of this very name is lock/${text}`);
   return wantOf('--lock', wantedLock(text));
 }
 

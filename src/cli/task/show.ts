@@ -1,6 +1,7 @@
 /** `signalbox task show` and `task list`. */
 import { type Command, Option } from 'commander';
 import { blockerTold, type TaskStatus } from '../../core/index.ts';
+import type { SurveyedSession } from '../../runtime/observe/survey/index.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
@@ -13,6 +14,7 @@ import { print, printable, printJson, tell } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
+import { isOwnerGone, OWNER_GONE, sessionsOfOwners } from './owner.ts';
 
 const STATUSES: readonly TaskStatus[] = ['pending', 'running', 'complete', 'failed'];
 
@@ -30,10 +32,14 @@ function show(command: Command): void {
       '\nExamples:\n  signalbox task show build-7\n  signalbox task show build-7 --json | jq .status\n\nExit code 1 if there is no such task.',
     )
     .action(async (id: string) => {
-      const { found } = await look(command, (box) => box.tasks.show(id));
-      if (found === undefined) throw new CliExit(EXIT.no, `task/${id}: there is no such task`);
-      if (isJson(command)) return printJson(taskJson(found));
-      for (const line of taskLines(found)) print(line);
+      const { found } = await look(command, async (box) => {
+        const task = await box.tasks.show(id);
+        return { task, sessions: task === undefined || isJson(command) ? [] : await sessionsOfOwners(box, [task]) };
+      });
+      const { task, sessions } = found;
+      if (task === undefined) throw new CliExit(EXIT.no, `task/${id}: there is no such task`);
+      if (isJson(command)) return printJson(taskJson(task));
+      for (const line of taskLines(task, sessions)) print(line);
     });
 }
 
@@ -60,29 +66,37 @@ Without --limit and --after all tasks, in the order in which they were published
       // A full page may be the last one; the next is empty then.
       const nextOf = (found: readonly TaskView[]): string | null =>
         limit === undefined || found.length < limit ? null : (found.at(-1)?.id ?? null);
+      const isForPeople = !names && !isJson(command);
+      let sessions: readonly SurveyedSession[] = [];
       const found = await printList(command, {
         names,
-        look: (box) => box.tasks.list(options),
+        look: async (box) => {
+          const tasks = await box.tasks.list(options);
+          if (isForPeople) sessions = await sessionsOfOwners(box, tasks);
+          return tasks;
+        },
         all: (tasks) => tasks,
         name: ({ id }) => id,
         json: (tasks) => ({ tasks: tasks.map(taskJson), next: nextOf(tasks) }),
         nothing: status === undefined ? 'There are no tasks.' : `No task is ${status}.`,
-        lines: listLines,
+        lines: (tasks, layout) => listLines(tasks, sessions, layout),
       });
       const next = nextOf(found);
-      if (next !== null && !names && !isJson(command)) tell(`signalbox: the next page: --after ${printable(next)}`);
+      if (next !== null && isForPeople) tell(`signalbox: the next page: --after ${printable(next)}`);
     });
 }
 
-export function listLines(tasks: readonly TaskView[], layout: Layout): string[] {
-  const rows = tasks.map((task) => ({
-    cells: [task.id, task.status, String(task.priority), task.owner ?? '', String(task.attempts), noteOf(task)],
-  }));
+export function listLines(tasks: readonly TaskView[], sessions: readonly SurveyedSession[], layout: Layout): string[] {
+  const rows = tasks.map((task) => {
+    const note = noteOf(task, isOwnerGone(task, sessions));
+    return { cells: [task.id, task.status, String(task.priority), task.owner ?? '', String(task.attempts), note] };
+  });
   return tableLines(['TASK', 'STATUS', 'PRIORITY', 'OWNER', 'ATTEMPTS', 'NOTE'], rows, layout);
 }
 
-function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: TaskView): string {
+function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: TaskView, isGone: boolean): string {
   const notes = [
+    isGone ? OWNER_GONE : '',
     blockedBy.length === 0 ? '' : `blocked: ${blockedBy.map(blockerTold).join('; ')}`,
     status === 'running' && owner !== undefined && !isLeased ? 'its owner has no lease' : '',
     status === 'failed' || status === 'pending' ? (reason ?? '') : '',
@@ -91,12 +105,13 @@ function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: Ta
   return notes.filter((note) => note !== '').join(' · ');
 }
 
-export function taskLines(task: TaskView, now = Date.now()): string[] {
+export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], now = Date.now()): string[] {
   const ago = (ms: number | undefined): string => (ms === undefined ? '' : ` (${spoken(now - ms)} ago)`);
   const by = task.publishedBy === undefined ? '' : ` by ${task.publishedBy}`;
   const facts: (readonly [string, string])[] = [
     ['task', task.id],
     ['status', `${task.status}${task.blockedBy.length > 0 ? ', blocked' : ''}${ago(task.endedAt)}`],
+    ['worker', isOwnerGone(task, sessions) ? OWNER_GONE : ''],
     ['blocked by', task.blockedBy.map(blockerTold).join('; ')],
     [
       'owner',

@@ -13,7 +13,8 @@ import { NotStarted } from '../../host/index.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
-import { CliExit } from '../exit-code.ts';
+import type { TaskView } from '../../runtime/tasks/reading.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, printText } from '../output.ts';
 import { NOT_STARTED } from '../run/attended.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
@@ -21,12 +22,13 @@ import { Voice } from '../run/voice.ts';
 import { isJson, withBox } from '../store.ts';
 import { programOf, workerName } from './command.ts';
 import { type JobEnd, type JobTerms, runJob } from './job.ts';
+import { isOwnerGone, mayComeBack, sessionsOfOwners } from './owner.ts';
 import { outcomeTold } from './run-task.ts';
 import type { WorkFlags } from './work.ts';
 
 /** The pause after an error of the store, before the worker asks it again. */
 const TROUBLE_MS = 1_000;
-/** How often a worker that is to exit when idle looks whether a task still pauses before its next attempt. */
+/** How often a worker that is to exit when idle looks whether a task pauses before its next attempt, or has a dead owner. */
 const IDLE_LOOK_MS = 5_000;
 
 export async function workOnTasks(command: Command, argv: readonly string[], flags: WorkFlags): Promise<void> {
@@ -56,6 +58,12 @@ class Crew {
   readonly #voice = new Voice('now-and-then');
   readonly #terms: JobTerms;
   #running = 0;
+  /** How many tasks other workers had at the last look. */
+  #elsewhere = 0;
+  /** The tasks whose last attempt here failed for good. */
+  readonly #failed = new Set<string>();
+  /** The claims of dead workers that this one has told of. */
+  readonly #told = new Set<string>();
 
   constructor(
     command: Command,
@@ -98,6 +106,16 @@ class Crew {
     lost.unsubscribe();
     const broken = results.find((result) => result.status === 'rejected');
     if (broken !== undefined) throw broken.reason;
+    if (this.#flags.exitWhenIdle === true && !closing.aborted) this.#endIdle();
+  }
+
+  #endIdle(): void {
+    if (this.#elsewhere > 0)
+      this.#say(
+        `nothing left to do here; ${this.#elsewhere === 1 ? '1 task is' : `${this.#elsewhere} tasks are`} still running under other workers`,
+      );
+    const failed = this.#failed.size;
+    if (failed > 0) throw new CliExit(EXIT.no, `${failed === 1 ? '1 task' : `${failed} tasks`} failed; ${SEE_FAILED}`);
   }
 
   async #line(over: AbortSignal): Promise<void> {
@@ -119,11 +137,14 @@ class Crew {
   async #next(signal: AbortSignal): Promise<TaskClaim | undefined> {
     const options = { holder: this.#holder, capabilities: this.#flags.capability };
     if (this.#flags.exitWhenIdle !== true) return this.#box.tasks.claimNext({ ...options, signal });
-    for (;;) {
+    // A task may become free between a refusal and the look; so a look counts only if a refusal follows it.
+    for (let isIdle = false; ;) {
       const attempt = await this.#box.tasks.tryClaimNext(options);
       if (attempt.kind === 'claimed') return attempt.claim;
+      if (signal.aborted || isIdle) return undefined;
       // Its own tasks may fail, and are then tried again.
-      if (signal.aborted || (this.#running === 0 && !(await this.#isAnyPausing()))) return undefined;
+      isIdle = this.#running === 0 && !(await this.#isMoreToCome());
+      if (isIdle) continue;
       try {
         return await this.#box.tasks.claimNext({ ...options, signal, waitMs: IDLE_LOOK_MS });
       } catch (error) {
@@ -132,12 +153,26 @@ class Crew {
     }
   }
 
-  async #isAnyPausing(): Promise<boolean> {
+  /** Whether a task that this worker can do pauses before its next attempt, or belongs to a worker that has died. */
+  async #isMoreToCome(): Promise<boolean> {
+    const fits = (task: TaskView): boolean => lacking(task, this.#flags.capability).length === 0;
+    // In this order: a task that its worker gives back between the two is in the second list, or in both.
+    const running = await this.#box.tasks.list({ status: 'running' });
     const pending = await this.#box.tasks.list({ status: 'pending' });
-    return pending.some(
-      (task) =>
-        task.blockedBy.some(({ why }) => why === 'backoff') && lacking(task, this.#flags.capability).length === 0,
+    this.#elsewhere = running.length;
+    const sessions = await sessionsOfOwners(this.#box, running);
+    for (const task of running) if (fits(task) && isOwnerGone(task, sessions)) this.#tellGone(task);
+    return (
+      running.some((task) => fits(task) && mayComeBack(task, sessions)) ||
+      pending.some((task) => fits(task) && task.blockedBy.some(({ why }) => why === 'backoff'))
     );
+  }
+
+  #tellGone({ id, owner = '', token }: TaskView): void {
+    const claim = `${id} ${token}`;
+    if (this.#told.has(claim)) return;
+    this.#told.add(claim);
+    this.#say(`task/${id}: the process of its worker ${owner} is gone; waiting until the claim ends with its lease`);
   }
 
   async #do(claim: TaskClaim): Promise<void> {
@@ -157,6 +192,8 @@ class Crew {
   }
 
   #tell(id: string, attempt: number, { ended, outcome, error }: JobEnd, ms: number): void {
+    if (outcome?.kind === 'failed') this.#failed.add(id);
+    else this.#failed.delete(id);
     if (isJson(this.#command)) {
       const { kind = 'lost', ...details } = outcome ?? {};
       const { interrupted: _, ...how } = ended;
@@ -181,6 +218,8 @@ class Crew {
     complain(`signalbox: ${printable(text)}`);
   }
 }
+
+const SEE_FAILED = 'to see why: signalbox task list --status failed';
 
 /** Signals of this process do not reach the commands of a worker. */
 const NO_SIGNALS = {

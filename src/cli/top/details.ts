@@ -56,7 +56,7 @@ function linesAbout(everything: Everything, about: string, page: Page): readonly
     }
     case 'task': {
       const task = tasks.find(({ id }) => id === name);
-      return task && taskLines(task, now).flatMap((line) => broken(line, width));
+      return task && taskLines(task, survey.sessions, now).flatMap((line) => broken(line, width));
     }
     case 'pipeline': {
       const pipeline = pipelines.find(({ id }) => id === name);
