@@ -238,10 +238,20 @@ describe('a process that listens', () => {
     expect([keysOnList(), isHung()]).toEqual([['b'], true]);
   });
 
-  it('hangs its bell again at once if a program removes it, and looks', async () => {
+  it('hangs its bell again a moment after a program removed it, and looks', async () => {
     rmSync(join(directory, 'bells', listening.bell ?? ''));
-    await vi.waitFor(() => expect(isHung()).toBe(true));
+    await vi.waitFor(() => expect(clock.pendingTimers).toBeGreaterThan(0));
+    expect(isHung()).toBe(false);
+    await clock.advance(1000);
+    expect(isHung()).toBe(true);
     await lookAsked();
+  });
+
+  it('puts nothing into a store that a program removes', async () => {
+    rmSync(join(directory, 'bells'), { recursive: true });
+    await vi.waitFor(() => expect(clock.pendingTimers).toBeGreaterThan(0));
+    await clock.advance(2000);
+    expect(readdirSync(directory)).not.toContain('bells');
   });
 
   it('hangs its bell again with its next word where no event tells that it was removed', async () => {

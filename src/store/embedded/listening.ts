@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../../clock.ts';
+import type { Clock, Timer } from '../../clock.ts';
 import type { Failure } from '../../failure.ts';
 import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import { isBusy } from '../../sqlite/index.ts';
@@ -21,6 +21,8 @@ const WORD_MS = 20_000;
 const EARLY_WORD_MS = 0.8 * WORD_MS;
 /** After this long a silence, others take a bell off the list although its process may be alive. */
 const SILENT_MS = 60_000;
+/** In this time a program that removes the whole store is done with it. */
+const REHANG_MS = 1000;
 
 /**
  * Bells of dead processes stay listed for a while. The process on duty looks up at most this many to find the eldest
@@ -57,6 +59,7 @@ export class Listening {
   /** The last word that was read from each bell, and since when we know it, on our own clock. */
   readonly #heard = new Map<string, { readonly clock: number; readonly heard: number; readonly since: number }>();
   #bell: Bell | undefined;
+  #rehanging: Timer | undefined;
   #serial = 0;
   #lookedUpTo: Revision = 0;
   #version = 0;
@@ -220,11 +223,18 @@ export class Listening {
     if (bell !== undefined) setImmediate(this.#onRing);
   }
 
-  /** Does not wait for the next word: until the bell hangs again, nothing wakes us. */
+  /**
+   * Does not wait for the next word: until the bell hangs again, nothing wakes us. But waits a moment: a program that removes
+   * the whole store must not find something new in it.
+   */
   readonly #wasRemoved = (): void => {
-    if (this.#bell === undefined) return;
-    this.#said = Number.NEGATIVE_INFINITY;
-    this.#hangIfGone();
+    this.#rehanging ??= this.#clock.timer(REHANG_MS, () => {
+      this.#rehanging = undefined;
+      // Without the folder of the bells the store is gone too.
+      if (this.#bell === undefined || !existsSync(this.#directory)) return;
+      this.#said = Number.NEGATIVE_INFINITY;
+      this.#hangIfGone();
+    });
   };
 
   /** How many handles listen in our pid namespace. */
@@ -297,6 +307,7 @@ export class Listening {
 
   abandon(): void {
     this.#listeners.ringRest();
+    this.#rehanging?.cancel();
     this.#bell?.remove();
     this.#bell = undefined;
   }
