@@ -249,7 +249,10 @@ export function lostHold(resource: string, why = 'its lease ended'): CliExit {
 
 /** Why a renewal found the hold lost, as far as the store still shows it. */
 export async function lossOf(box: Signalbox, of: ResourceArgument, { token }: HoldClaim): Promise<CliExit> {
-  const { locks, semaphores } = await box.survey({ resource: of });
+  // The loss is certain, whether or not the store can still be asked for its reason.
+  const found = await box.survey({ resource: of }).catch(() => undefined);
+  if (found === undefined) return lostHold(`${of.kind}/${of.name}`);
+  const { locks, semaphores } = found;
   const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);
   const { health, maxHoldMs } = holds.find((hold) => hold.token === token) ?? {};
   const isLimit = health === 'slow' && maxHoldMs !== undefined;

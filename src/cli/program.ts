@@ -153,9 +153,9 @@ function frame(command: Command): void {
   refuseContradictions(command);
 }
 
-/** Without a terminal the same as commander's. */
+/** Without a terminal the same as commander's. Some terminals say that they have no columns at all. */
 function helpWidth(): number {
-  return screen().columns ?? 80;
+  return screen().columns || 80;
 }
 
 /** The command's name and arguments, without the `[options]` that every command has. */

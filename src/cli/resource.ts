@@ -116,7 +116,9 @@ export async function acquireByHand<Hold extends DetachedHold>(
   const isRemote = serverOf(command) !== undefined;
   const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
     const one = inBox(box);
-    const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
+    const { mode, weight } = asked;
+    const want =
+      of.kind === 'lock' ? { lock: of.name, ...given({ mode }) } : { semaphore: of.name, ...given({ weight }) };
     const holder = holderOf(flags);
     const hold = await patiently(box, want, holder, flags, (onWaiting) => {
       const optionsOf = (wait: AcquireFlags['wait']): DetachedOptions => {

@@ -112,6 +112,15 @@ describe.each(stores)('a ticket on $on', ({ kind }) => {
     expect([code, stderr]).toEqual([75, 'signalbox: lock/main: behind agent:b, which waits and goes first\n']);
   });
 
+  it('is not named to a request for which too few slots are free anyway', async () => {
+    await scratch.run('sem', 'acquire', 'api', ...A, '--capacity', '5', '--weight', '3');
+    await scratch.run('sem', 'acquire', 'api', ...B, '--weight', '3', '--no-wait', '--ticket');
+    const light = await scratch.run('sem', 'acquire', 'api', ...C, '--no-wait');
+    expect(light.stderr).toContain('behind agent:b');
+    const heavy = await scratch.run('sem', 'acquire', 'api', ...C, '--weight', '5', '--no-wait');
+    expect([heavy.code, heavy.stderr.includes('behind'), heavy.stderr.includes('agent:a')]).toEqual([75, false, true]);
+  });
+
   it('is given up with Ctrl-C: the request leaves the line', async () => {
     await scratch.run('lock', 'acquire', 'main', ...A);
     const asking = scratch.start('lock', 'acquire', 'main', ...B, '--ticket');

@@ -231,7 +231,7 @@ export class Listening {
     this.#rehanging ??= this.#clock.timer(REHANG_MS, () => {
       this.#rehanging = undefined;
       // Without the folder of the bells the store is gone too.
-      if (this.#bell === undefined || !existsSync(this.#directory)) return;
+      if (this.#watches.size === 0 || !existsSync(this.#directory)) return;
       this.#said = Number.NEGATIVE_INFINITY;
       this.#hangIfGone();
     });
