@@ -247,6 +247,26 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', token: later.token }]);
     });
 
+    it('does not end what the same holder has meanwhile: a release that was given up and lands late', async () => {
+      const { fleet, one, here } = await two();
+      const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      one.link.next('transaction', 'late', changesRecord);
+      one.link.next('transaction', 'refused');
+      const releasing = errorOf(here.release(claim));
+      await settled();
+      // The store is away until the caller gives up, so nothing keeps the release from landing later.
+      one.link.cutOff('refusing');
+      await fleet.advance(12_000);
+      expect(await answerOf(releasing)).toMatchObject({ code: 'outcome-unknown' });
+      one.link.reconnect();
+      const asking = here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      await fleet.advance(3_000);
+      const held = await asking;
+      one.link.applyLate();
+      await settled();
+      expect(await here.renew(held)).toMatchObject({ kind: 'refreshed' });
+    });
+
     it('is no release of a hold that another process renewed and then took away', async () => {
       const { fleet, one, here, there } = await two();
       const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
