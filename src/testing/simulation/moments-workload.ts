@@ -34,6 +34,9 @@ export class MomentsWorker extends User {
       () => this.#acquireAgain(),
       () => this.#takeInTheSameWrite(),
       () => this.#loseOneOfTwo(),
+      () => this.#acquireBehindRelease(),
+      () => this.#replaceUpgrade(),
+      () => this.#renewElsewhere(),
     ];
   }
 
@@ -283,6 +286,74 @@ export class MomentsWorker extends User {
     this.doing = `waits until ${two} has been given back`;
     const release = await this.#acquireAt(other, two);
     await release();
+  }
+
+  /** A release fails without an answer, and lands late. It must not end what the same holder has by then. */
+  async #acquireBehindRelease(): Promise<void> {
+    const lock = this.box.lock(this.#newName());
+    const { process, faults } = this;
+    const options = { holder: `${this.name}-script`, ttlMs: LONG_MS };
+    this.doing = `has ${lock.name}, detached`;
+    const claim = await lock.acquireDetached(options);
+    this.doing = `releases ${lock.name}, and gets no answer`;
+    faults.next(process, 'write', { kind: 'late', lateMs: this.random.whole(1500, 4000) });
+    this.#loseRequests(1900);
+    const error = await lock.release(claim).catch((thrown: unknown) => thrown);
+    if (error instanceof Error && !isExpected(error)) throw error;
+    this.doing = `acquires ${lock.name} again, behind its release`;
+    const again = await lock.acquireDetached(options);
+    await this.world.sleep(5000, process);
+    const { kind } = await lock.renew(again);
+    if (kind !== 'refreshed') this.fail(`${lock.resource} was renewed by its only holder: ${kind}`);
+    await this.releaseClaim(lock, again);
+  }
+
+  /** One reader stops waiting to become the writer at the very moment at which another of the same process begins to. */
+  async #replaceUpgrade(): Promise<void> {
+    const lock = this.box.lock(this.#newName());
+    const other = this.#pickNeighbour();
+    const holds: Hold[] = [];
+    try {
+      this.doing = `reads ${lock.name} in two processes`;
+      const theirs = await this.#at(other, other.box.lock(lock.name).acquire({ mode: 'shared' }));
+      const first = await lock.acquire({ mode: 'shared', holder: `${this.name}-first` });
+      holds.push(first);
+      const second = await lock.acquire({ mode: 'shared', holder: `${this.name}-second` });
+      holds.push(second);
+      const quit = new AbortController();
+      const given = first.upgrade({ signal: quit.signal });
+      // Its process may close during the pause.
+      given.catch(() => undefined);
+      await this.pause(1000);
+      quit.abort();
+      this.doing = `waits to become the writer of ${lock.name} in place of another`;
+      const upgrading = second.upgrade();
+      await this.#settled<unknown>([given, first.release(), this.#at(other, theirs.release()), upgrading]);
+    } finally {
+      await this.#releaseAll(holds);
+    }
+  }
+
+  /** An acquire is granted without an answer, and another process of the same holder renews the hold before it is found. */
+  async #renewElsewhere(): Promise<void> {
+    const lock = this.box.lock(this.#newName());
+    const other = this.#pickNeighbour();
+    const holder = `${this.name}-script`;
+    this.doing = `acquires ${lock.name}, detached, while another process renews it`;
+    await (await lock.acquire()).release();
+    const acquire = async (): Promise<void> => {
+      await this.pause(200);
+      this.#loseAnswer(this.random.whole(500, 1500));
+      const claim = await lock.acquireDetached({ holder, ttlMs: LONG_MS });
+      await this.releaseClaim(lock, claim);
+    };
+    const extend = async (): Promise<void> => {
+      await this.pause(800);
+      const theirs = other.box.lock(lock.name);
+      const [held] = (await this.#at(other, theirs.inspect())).holders;
+      if (held?.holder === holder) await this.#at(other, theirs.extend({ holder, token: held.token }, LONG_MS));
+    };
+    await this.#settled([acquire(), extend()]);
   }
 
   /**
