@@ -1,13 +1,12 @@
 /** `lock break` and `sem break`: an administrator ends every hold. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { userInfo } from 'node:os';
 import type { Breaking } from '../runtime/holds/terms.ts';
 import { given, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { addHolder } from './holding.ts';
-import { print, printJson } from './output.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 
 interface Breakable {
   readonly resource: string;
@@ -32,8 +31,7 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
         const { resource } = one;
         const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
         if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
-        if (isJson(command)) printJson({ resource, broken, by, reason });
-        else print(`${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
+        command.answer({ resource, broken, by, reason }, `${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
       });
     });
 }

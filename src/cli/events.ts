@@ -1,5 +1,5 @@
 /** `signalbox events tail`: prints events as they happen. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from './command.ts';
 import { patternProblem } from '../core/index.ts';
 import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
@@ -8,7 +8,7 @@ import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 
 const KINDS = EVENT_KINDS.map((kind) => `'${kind}:*'`).join(', ');
 const EXAMPLES = `
@@ -25,10 +25,12 @@ Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
 ${KINDS}`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addDenied(command.command('denied'));
-  const tail = command.command('tail').description('print events as they happen, one per line');
-  tail
+  command.addHelpText('after', EXAMPLES).subcommands({ denied, tail });
+}
+
+function tail(command: Command): void {
+  command
+    .description('print events as they happen, one per line')
     .argument('[pattern]', 'which events to print', '*')
     .option('-n, --count <number>', 'stop after this many events; with --since: the newest of them', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
@@ -41,16 +43,15 @@ export function define(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action((pattern: string, flags: TailFlags) => {
       const show = (event: SignalboxEvent): boolean => {
-        if (isJson(tail)) printJson(jsonOf(event));
-        else print(eventLine(event));
+        command.answer(jsonOf(event), eventLine(event));
         return true;
       };
       const problem = patternProblem(pattern, 'the pattern');
       if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
-      if (flags.since !== undefined) return pastEvents(tail, pattern as EventPattern, flags, flags.since, show);
+      if (flags.since !== undefined) return pastEvents(command, pattern as EventPattern, flags, flags.since, show);
       if (!flags.follow)
         throw new CliExit(EXIT.usage, '--no-follow needs --since DURATION: else there is nothing to print');
-      return followEvents(tail, pattern as EventPattern, flags, show);
+      return followEvents(command, pattern as EventPattern, flags, show);
     });
 }
 
@@ -111,23 +112,20 @@ async function pastEvents(
 }
 
 /** Counts denials, which make no event for other processes. */
-function addDenied(denied: Command): void {
-  denied
-    .description('print how often each lock and semaphore was denied, in all processes together')
-    .addHelpText(
-      'after',
-      `
+function denied(command: Command): void {
+  command
+    .about(`print how often each lock and semaphore was denied, in all processes together
+
 Examples:
   signalbox events denied
   signalbox events denied --json | jq '.byResource["lock/main-branch"]'
 
 A request is denied if it finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
-own count every 30 s and when it ends.`,
-    )
+own count every 30 s and when it ends.`)
     .action(async () => {
-      const { found, missing } = await look(denied, (box) => box.denials());
+      const { found, missing } = await look(command, (box) => box.denials());
       const { total, byResource } = found;
-      if (isJson(denied)) return printJson({ total, byResource: Object.fromEntries(byResource) });
+      if (command.isJson) return printJson({ total, byResource: Object.fromEntries(byResource) });
       if (missing !== undefined) return print(printable(`${missing} No request was denied.`));
       if (total === 0) return print('No request was denied.');
       for (const [resource, count] of byResource) print(`${String(count).padStart(8)}  ${printable(resource)}`);

@@ -1,5 +1,5 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
 import {
   type ClaimReleaseOutcome,
@@ -17,7 +17,6 @@ import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { WaitLimit } from './opening.ts';
-import { isJson } from './store.ts';
 import { currentWait, refusalTold, waitTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
 import { Voice } from './run/voice.ts';
@@ -183,7 +182,7 @@ export async function handOut(
     signal.throwIfAborted();
     const times = { ttlMs, renewWithinMs, ...given({ maxHoldMs, endsWithPid }) };
     const json = { resource, holder, token, outcome, ...times, ...details };
-    handOver(isJson(command) ? jsonText(json) : String(token));
+    handOver(command.isJson ? jsonText(json) : String(token));
   } catch (error) {
     const isKept = isReentry(hold);
     if (!isKept) await release({ holder, token });
@@ -197,7 +196,7 @@ export function tellRenewed(command: Command, resource: string, claim: HoldClaim
   const { holder, token } = claim;
   switch (outcome.kind) {
     case 'refreshed':
-      if (isJson(command)) {
+      if (command.isJson) {
         const { kind, ttlMs, renewWithinMs } = outcome;
         printJson({ resource, holder, token, outcome: kind, ttlMs, renewWithinMs });
       } else {
@@ -206,7 +205,7 @@ export function tellRenewed(command: Command, resource: string, claim: HoldClaim
       }
       return;
     case 'attached':
-      if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+      if (command.isJson) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
       else print(`${resource}: held by a running process, which renews it itself`);
       return;
     case 'lost':
@@ -229,8 +228,7 @@ export function tellReleased(
     throw new CliExit(EXIT.usage, `${what}; name one with --token`, { outcome: outcome.kind, tokens: outcome.tokens });
   }
   if (outcome.kind !== 'released') throw notOwner(resource, claim, outcome.kind);
-  if (isJson(command)) printJson({ resource, holder, token: token ?? null, outcome: outcome.kind });
-  else print(`${resource}: released`);
+  command.answer({ resource, holder, token: token ?? null, outcome: outcome.kind }, `${resource}: released`);
 }
 
 /** The token may be left out if the holder has one hold. */

@@ -1,11 +1,10 @@
 /** The `list` commands: look, warn of what cannot be read, and print names for scripts or a table for people. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Malformed } from '../runtime/stored.ts';
 import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
-import { isJson } from './store.ts';
 import { type Layout, layoutFor } from './table.ts';
 
 export interface Listing<Found, One> {
@@ -25,7 +24,7 @@ export async function printList<Found, One>(command: Command, listing: Listing<F
   const malformed: Malformed[] = [];
   const { found, missing } = await look(command, (box) => listing.look(box, (one) => void malformed.push(one)));
   const all = listing.all(found);
-  if (isJson(command)) {
+  if (command.isJson) {
     printJson(listing.json(found, malformed));
     return found;
   }

@@ -1,11 +1,11 @@
 /** `signalbox maintain`: does one round of the maintenance that long-lived processes do every 30 s. */
-import { type Command, Option } from 'commander';
+import { type Command, Option } from './command.ts';
 import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
 import { durationArgument } from './arguments.ts';
 import { warnOf } from './malformed.ts';
 import { print, printable, printJson } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 
 interface Flags {
   readonly watch?: true;
@@ -49,7 +49,7 @@ export function define(command: Command): void {
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const { records, forgotten, requeued, forgottenTasks, stale, malformed } = swept;
   if (!always && stale.length === 0 && forgotten + requeued + forgottenTasks === 0) return;
-  if (isJson(command)) {
+  if (command.isJson) {
     printJson({
       at: new Date().toISOString(),
       resources: records,

@@ -1,5 +1,5 @@
 /** `signalbox mcp`: serves the store to one coding agent over stdin and stdout. Loads the protocol only when it is started. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';

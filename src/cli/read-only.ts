@@ -1,5 +1,5 @@
 /** Opens a store for commands that only read: they do not create one where there is none yet. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { statSync } from 'node:fs';
 import { refuseCheckedOut } from '../runtime/location/checked-out.ts';
 import { parseFileUrl, storeUrl, trustedOwnerOf } from '../runtime/location/location.ts';

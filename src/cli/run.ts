@@ -1,5 +1,5 @@
 /** `signalbox run`: acquire all or nothing, run a command, release. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { Failure } from '../failure.ts';
 import { durationArgument } from './arguments.ts';
 import { addInputOptions, type GuardFlags } from './guard/settings.ts';

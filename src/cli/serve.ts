@@ -1,5 +1,5 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
-import { type Command, Option } from 'commander';
+import { type Command, Option } from './command.ts';
 import { isLoopback } from '../runtime/location/server-token.ts';
 import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
@@ -9,7 +9,6 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
 import { complain, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
-import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
@@ -123,7 +122,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     const { url, tokenFile, localToken } = serving;
     const place = withoutPassword(serving.store);
     if (cert === undefined && !isLoopback(host)) complain(`signalbox: ${IN_THE_CLEAR}`);
-    if (isJson(command)) printJson({ url, store: place, tokenFile, pid: process.pid });
+    if (command.isJson) printJson({ url, store: place, tokenFile, pid: process.pid });
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);
       // A secret does not belong in a log.

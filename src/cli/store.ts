@@ -1,5 +1,5 @@
 /** Opens a command's store by its options, and closes it in the end. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -7,8 +7,6 @@ import { interruptible } from './interrupt.ts';
 import { openInTime, type WaitLimit } from './opening.ts';
 import type { GlobalOptions } from './program.ts';
 import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
-
-export { isJson } from './usage.ts';
 
 /** `limit`: the time that the user gave for all of it. */
 export type BoxOptions = OpenOptions & { readonly limit?: WaitLimit };

@@ -1,5 +1,5 @@
 /** `signalbox top`: the board on a terminal, live and driven by keys. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { systemClock } from '../clock.ts';
@@ -12,7 +12,7 @@ import { breaker, nothingBroken } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { paintFor, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 import { emptyBoard, Heard } from './top/board.ts';
 import { type Frame, frameOf } from './top/frame.ts';
 import { FullScreen } from './full-screen.ts';
@@ -61,7 +61,7 @@ async function issuesOn(repository: string): Promise<GitHubBoard> {
 }
 
 function refuseWithoutTerminal(command: Command): void {
-  const what = isJson(command)
+  const what = command.isJson
     ? 'top has no JSON'
     : isatty(0) && isatty(1) && process.env['TERM'] !== 'dumb'
       ? undefined

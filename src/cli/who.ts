@@ -1,5 +1,5 @@
 /** `signalbox who`: who holds what, since when, why, and who waits for whom. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { Failure } from '../failure.ts';
 import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -11,7 +11,6 @@ import { type Crew, crewJson, crewOf } from '../json/member.ts';
 import { whoMemberLines } from './members/who-members.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
-import { isJson } from './store.ts';
 import { surveyJson } from '../json/survey.ts';
 import { layoutFor } from './table.ts';
 import { taskJson } from '../json/task.ts';
@@ -44,7 +43,7 @@ export function define(command: Command): void {
       const looked = await look(command, (box) => asked(box, resource));
       const { url, missing } = looked;
       const { survey: found, tasks = [], crew } = looked.found;
-      if (isJson(command)) return printJson(shownOf(looked.found).json());
+      if (command.isJson) return printJson(shownOf(looked.found).json());
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(`${missing} Nothing is held or waited for.`));
       const layout = layoutFor(screen(), paintFor(screen()));

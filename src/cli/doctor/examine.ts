@@ -1,5 +1,5 @@
 /** Runs all checks in order. If a check fails, the checks that depend on it are left out. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';

@@ -1,5 +1,5 @@
 /** The arguments and options that the GitHub commands share, and how a refusal ends a command. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from '../command.ts';
 import { hostname } from 'node:os';
 import { type AcquireOptions, ConflictStrategy, LockManager, type LockReason } from '../../github/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';

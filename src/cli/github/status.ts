@@ -1,18 +1,12 @@
 /** `signalbox github status` and `github queue`. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { LockedIssue, LockStatus } from '../../github/index.ts';
 import { interruptible } from '../interrupt.ts';
 import { paintFor, print, printJson, screen } from '../output.ts';
-import { isJson } from '../store.ts';
 import { layoutFor, tableLines } from '../table.ts';
 import { addPlace, issueNumber, managerFor, type PlaceOptions } from './arguments.ts';
 
-export function addLooking(command: Command): void {
-  status(command.command('status'));
-  queue(command.command('queue'));
-}
-
-function status(command: Command): void {
+export function status(command: Command): void {
   addPlace(command)
     .description('which issues are locked, by whom and since when')
     .argument('[issue]', 'just this one', issueNumber)
@@ -24,7 +18,7 @@ function status(command: Command): void {
         return [{ issue, title: null, ...(await manager.getLockStatus(issue)) }];
       });
       const [only] = locks;
-      if (isJson(command))
+      if (command.isJson)
         return printJson(
           issue === undefined || only === undefined ? { locks: locks.map(statusJson) } : statusJson(only),
         );
@@ -50,7 +44,7 @@ function status(command: Command): void {
     });
 }
 
-function queue(command: Command): void {
+export function queue(command: Command): void {
   addPlace(command)
     .description('show who waits for an issue, of the workers that use the queue')
     .argument('<issue>', 'its number', issueNumber)
@@ -58,7 +52,7 @@ function queue(command: Command): void {
     .action(async (issue: number, options: PlaceOptions) => {
       const manager = managerFor(options);
       const waiting = await interruptible(() => manager.getQueue(issue));
-      if (isJson(command))
+      if (command.isJson)
         return printJson({
           issue,
           waiting: waiting.map(({ sinceMs, ...one }) => ({ ...one, since: new Date(sinceMs).toISOString() })),

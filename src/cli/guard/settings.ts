@@ -1,5 +1,5 @@
 /** The options of all guard commands. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { Adapters } from '../../adapters/adapters.ts';
 import { durationArgument } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';

@@ -1,5 +1,5 @@
 /** `signalbox members join ID -- COMMAND`: a member for as long as the command runs. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from '../command.ts';
 import { type Json, nameProblem } from '../../core/index.ts';
 import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -24,10 +24,21 @@ interface Flags {
 const GRACE_MS = 5000;
 const TTL_MS = 15_000;
 
-export function addJoin(command: Command): void {
+export function join(command: Command): void {
   const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
   command
-    .description('be a member for as long as a command runs')
+    .about(`be a member for as long as a command runs
+
+Examples:
+  signalbox members join agent-7 -- ./agent.sh
+  signalbox members join worker-3 --asset shard/3 --exclusive --metadata '{"host":"a"}' -- ./serve
+
+The command gets SIGNALBOX_MEMBER in its environment. If this process cannot renew its session in time, others see that
+the member left, and the command is stopped. If this process is killed and the command is still running when the
+lease ends, the next process that joins with this id, or with one of the exclusive assets, stops it first.
+
+Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
+            64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`)
     .usage('ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<words...>', 'the id of the member, then -- and what to run')
     .option('--asset <id>', 'what the member owns (repeatable)', all, [])
@@ -44,20 +55,6 @@ export function addJoin(command: Command): void {
       '--ttl <duration>',
       'how long the member outlives this process if it vanishes (default: 15s)',
       limitArgument,
-    )
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox members join agent-7 -- ./agent.sh
-  signalbox members join worker-3 --asset shard/3 --exclusive --metadata '{"host":"a"}' -- ./serve
-
-The command gets SIGNALBOX_MEMBER in its environment. If this process cannot renew its session in time, others see that
-the member left, and the command is stopped. If this process is killed and the command is still running when the
-lease ends, the next process that joins with this id, or with one of the exclusive assets, stops it first.
-
-Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
-            64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`,
     )
     .action(async (words: string[], flags: Flags) => {
       const { id, argv } = memberAndCommand(words);

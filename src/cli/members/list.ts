@@ -1,32 +1,24 @@
 /** `signalbox members list` and `members watch`. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { timeLimit } from '../../clock.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
 import { memberJson } from '../../json/member.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
-import { paintFor, print, printable, printJson, screen, tell } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { paintFor, printable, screen, tell } from '../output.ts';
+import { withBox } from '../store.ts';
 import { type Layout, tableLines } from '../table.ts';
 
-export function addLooking(command: Command): void {
-  list(command.command('list'));
-  watch(command.command('watch'));
-}
-
-function list(command: Command): void {
+export function list(command: Command): void {
   command
-    .description('list the live members, what they own, and which one coordinates')
-    .option('--names', 'print only the ids, one per line')
-    .addHelpText(
-      'after',
-      `
+    .about(`list the live members, what they own, and which one coordinates
+
 Examples:
   signalbox members list
   signalbox members list --names
-  signalbox members list --json | jq -r .coordinator`,
-    )
+  signalbox members list --json | jq -r .coordinator`)
+    .option('--names', 'print only the ids, one per line')
     .action(async ({ names }: { names?: true }) => {
       await printList(command, {
         names,
@@ -40,22 +32,19 @@ Examples:
     });
 }
 
-function watch(command: Command): void {
+export function watch(command: Command): void {
   command
-    .description('print the view, then each change: who joined, who left, who coordinates')
-    .option('-n, --count <number>', 'stop after this many changes', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`print the view, then each change: who joined, who left, who coordinates
+
 Examples:
   signalbox members watch
   signalbox members watch -n 1
   signalbox members watch --json | jq -c '.left'
 
 With --json, every line is a topology with the names of those who joined and left. A line with "isResync" says that
-views were skipped, because the store has forgotten them.`,
-    )
+views were skipped, because the store has forgotten them.`)
+    .option('-n, --count <number>', 'stop after this many changes', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
     .action(async ({ count = Number.POSITIVE_INFINITY, for: forMs }: { count?: number; for?: number }) => {
       await withBox(command, async (box, interrupted) => {
         const limit = forMs === undefined ? undefined : timeLimit(forMs);
@@ -63,8 +52,7 @@ views were skipped, because the store has forgotten them.`,
         const members = await box.members.follow();
         const changes = members.changes({ signal });
         const show = (change: ViewChange<Member>): void => {
-          if (isJson(command)) printJson(changeJson(change));
-          else print(changeLine(change, Date.now()));
+          command.answer(changeJson(change), changeLine(change, Date.now()));
         };
         tell('signalbox: waiting for changes; Ctrl-C stops');
         show({ view: members.view(), joined: [], left: [], changed: [], isResync: false });

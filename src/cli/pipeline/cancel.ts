@@ -1,36 +1,33 @@
 /** `signalbox pipeline cancel`: ends a pipeline for good, in any state. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { askedBy, pipelineId } from './arguments.ts';
 import { noSuchPipeline } from './drive.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 
-export function addCancel(command: Command): void {
+export function cancel(command: Command): void {
   command
-    .description('end a pipeline for good')
-    .argument('<id>', 'of the pipeline', pipelineId)
-    .option('--reason <text>', 'why; status shows it later', '')
-    .option('--holder <id>', 'who cancels it (default: $SIGNALBOX_HOLDER)')
-    .addHelpText(
-      'after',
-      `
+    .about(`end a pipeline for good
+
 Examples:
   signalbox pipeline cancel release-7
   signalbox pipeline cancel release-7 --reason 'superseded by release-8'
 
 If one of its commands runs, the driver stops it first, and cancel waits for that.
-Exit code 1 if there is no such pipeline, or if it was over before.`,
-    )
+Exit code 1 if there is no such pipeline, or if it was over before.`)
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .option('--reason <text>', 'why; status shows it later', '')
+    .option('--holder <id>', 'who cancels it (default: $SIGNALBOX_HOLDER)')
     .action(async (id: string, { reason, holder }: { reason: string; holder?: string }) => {
       const by = askedBy(holder);
       await withBox(command, async (box, signal) => {
         const record = await box.pipelines.cancel(id, { by, reason, signal });
         if (record === undefined) throw noSuchPipeline(id);
-        if (isJson(command)) printJson(pipelineJson(record));
+        if (command.isJson) printJson(pipelineJson(record));
         if (record.state === 'cancelled' && record.cancel?.by === by) {
-          if (!isJson(command)) print(printable(`pipeline/${id}: cancelled`));
+          if (!command.isJson) print(printable(`pipeline/${id}: cancelled`));
           return;
         }
         throw new CliExit(EXIT.no, `pipeline/${id}: it is ${record.state} already`, { outcome: record.state });

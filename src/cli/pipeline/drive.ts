@@ -1,11 +1,11 @@
 /** Drives a pipeline from the command line: shows it, stops it on Ctrl-C, and turns its outcome into an exit code. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { hasEnded, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { DriveOptions, DriveOutcome, OtherDriver } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
@@ -63,7 +63,7 @@ async function shown(
     if (broken.signal.aborted) throw broken.signal.reason;
     if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
     // The pipeline had already ended.
-    if (record === undefined && hasEnded(outcome.record) && !isJson(command))
+    if (record === undefined && hasEnded(outcome.record) && !command.isJson)
       throw overAlready(outcome.record, asked.hasDecided === true);
     ({ record } = outcome);
   } finally {
@@ -76,7 +76,7 @@ async function shown(
 /** Says how to continue if the pipeline has not ended; throws the exit code unless it is done. */
 function endedWith(command: Command, record: PipelineRecord, isStopped: boolean): void {
   const { id, state } = record;
-  if (isJson(command)) {
+  if (command.isJson) {
     const result = hasEnded(record) ? state : isStopped ? 'stopped' : 'blocked';
     printJson({ type: 'result', result, ...pipelineJson(record) });
   } else if (!hasEnded(record)) {

@@ -1,5 +1,5 @@
 /** `signalbox pipeline resume`: continues a pipeline that no process drives. */
-import { type Command, Option } from 'commander';
+import { type Command, Option } from '../command.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import type { RunbookWithFunctions } from '../../runtime/pipelines/terms.ts';
@@ -21,9 +21,25 @@ interface Flags {
   readonly holder?: string;
 }
 
-export function addResume(command: Command): void {
+export function resume(command: Command): void {
   command
-    .description('continue a pipeline whose driver died, was stopped or left it blocked, or start a failed one again')
+    .about(`continue a pipeline whose driver died, was stopped or left it blocked, or start a failed one again
+
+Examples:
+  signalbox pipeline resume release-7
+  signalbox pipeline resume release-7 --rerun
+  signalbox pipeline resume release-7 --from test   it has failed: begins again with the phase test
+  signalbox pipeline resume release-7 --wait        stands by, in case its driver dies
+
+A phase that had begun runs again by itself only if it is marked idempotent. Otherwise signalbox cannot know how far
+it came: look, then use --rerun or --skip. Either answers the question that is open now (or the one that --question
+names), never a later one: if it was answered meanwhile, nothing is done, and the exit code is 1.
+
+--from runs the named phase and all after it again; what earlier phases passed on is kept. If the driver was
+killed a moment ago, resume waits until its lease has ended, and says so.
+
+Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from names no such phase · 69 store unreachable
+            75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`)
     .argument('<id>', 'of the pipeline', pipelineId)
     .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts(['skip', 'from']))
     .addOption(new Option('--skip', 'treat that phase as done').conflicts('from'))
@@ -43,25 +59,6 @@ export function addResume(command: Command): void {
       durationArgument,
     )
     .option('--holder <id>', 'who decides (default: $SIGNALBOX_HOLDER)')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox pipeline resume release-7
-  signalbox pipeline resume release-7 --rerun
-  signalbox pipeline resume release-7 --from test   it has failed: begins again with the phase test
-  signalbox pipeline resume release-7 --wait        stands by, in case its driver dies
-
-A phase that had begun runs again by itself only if it is marked idempotent. Otherwise signalbox cannot know how far
-it came: look, then use --rerun or --skip. Either answers the question that is open now (or the one that --question
-names), never a later one: if it was answered meanwhile, nothing is done, and the exit code is 1.
-
---from runs the named phase and all after it again; what earlier phases passed on is kept. If the driver was
-killed a moment ago, resume waits until its lease has ended, and says so.
-
-Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from names no such phase · 69 store unreachable
-            75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
-    )
     .action(async (id: string, flags: Flags) => {
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;
       if (flags.question !== undefined && decision === undefined) {

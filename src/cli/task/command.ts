@@ -1,5 +1,5 @@
 /** Finds the command that stands after the options of `task run` and `task work`. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { hostname } from 'node:os';
 import { randomHex, type Text } from '../../host/index.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';

@@ -1,5 +1,5 @@
 /** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { durationOption, limitArgument, type OnLost, onLostArgument } from '../arguments.ts';
 import { all, none } from './arguments.ts';
 

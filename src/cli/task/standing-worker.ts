@@ -5,7 +5,7 @@
  *
  * The first Ctrl-C finishes what runs, the second ends it and gives the tasks back.
  */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { pause, systemClock } from '../../clock.ts';
 import { lacking, spoken } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -19,7 +19,7 @@ import { complain, printable, printJson, printText } from '../output.ts';
 import { NOT_STARTED } from '../run/attended.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { Voice } from '../run/voice.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { programOf, workerName } from './command.ts';
 import { type JobEnd, type JobTerms, runJob } from './job.ts';
 import { isOwnerGone, mayComeBack, sessionsOfOwners } from './owner.ts';
@@ -76,7 +76,7 @@ class Crew {
     this.#box = box;
     this.#flags = flags;
     this.#holder = workerName('work', flags);
-    const onOutput = isJson(command) ? (): void => undefined : printText;
+    const onOutput = command.isJson ? (): void => undefined : printText;
     // In a group of its own: Ctrl-C on a terminal goes to all processes of our group.
     this.#terms = { ...program, leads: true, onOutput, stop };
   }
@@ -194,7 +194,7 @@ class Crew {
   #tell(id: string, attempt: number, { ended, outcome, error }: JobEnd, ms: number): void {
     if (outcome?.kind === 'failed') this.#failed.add(id);
     else this.#failed.delete(id);
-    if (isJson(this.#command)) {
+    if (this.#command.isJson) {
       const { kind = 'lost', ...details } = outcome ?? {};
       const { interrupted: _, ...how } = ended;
       printJson({
