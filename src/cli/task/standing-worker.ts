@@ -22,7 +22,7 @@ import { Voice } from '../run/voice.ts';
 import { withBox } from '../store.ts';
 import { programOf, workerName } from './command.ts';
 import { type JobEnd, type JobTerms, runJob } from './job.ts';
-import { isOwnerGone, mayComeBack, sessionsOfOwners } from './owner.ts';
+import { isOwnerGone, sessionsOfOwners } from './owner.ts';
 import { outcomeTold } from './run-task.ts';
 import type { WorkFlags } from './work.ts';
 
@@ -161,11 +161,9 @@ class Crew {
     const pending = await this.#box.tasks.list({ status: 'pending' });
     this.#elsewhere = running.length;
     const sessions = await sessionsOfOwners(this.#box, running);
-    for (const task of running) if (fits(task) && isOwnerGone(task, sessions)) this.#tellGone(task);
-    return (
-      running.some((task) => fits(task) && mayComeBack(task, sessions)) ||
-      pending.some((task) => fits(task) && task.blockedBy.some(({ why }) => why === 'backoff'))
-    );
+    const gone = running.filter((task) => fits(task) && isOwnerGone(task, sessions));
+    for (const task of gone) this.#tellGone(task);
+    return gone.length > 0 || pending.some((task) => fits(task) && task.blockedBy.some(({ why }) => why === 'backoff'));
   }
 
   #tellGone({ id, owner = '', token }: TaskView): void {
