@@ -7,6 +7,7 @@ import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, shellWord, type
 import type { Change } from './agents/init.ts';
 import { PROTECTED } from './agents/judge.ts';
 import { NAMES } from './arguments.ts';
+import { all } from './task/arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { complain, print, printable, printJson } from './output.ts';
 
@@ -30,7 +31,7 @@ interface InitFlags {
 }
 
 function init(command: Command): void {
-  const all = (value: string, before: readonly Client[]): readonly Client[] => {
+  const clients = (value: string, before: readonly Client[]): readonly Client[] => {
     const client = CLIENTS.find((one) => one === value);
     if (client === undefined) throw new InvalidArgumentError(`expected ${CLIENTS.join(', ')}`);
     return [...before, client];
@@ -49,7 +50,12 @@ into .claude/settings.json and .codex/hooks.json. The rest of these files stays 
 nothing. Exit code 1: a file was left as it is, because it cannot be read, or leads out of the repository; the report
 says why. Exit code 64: there is no repository around the current directory, and --dir names no directory.`)
     .option('--dir <dir>', 'the repository (default: the one around the current directory)')
-    .option('--for <client>', `only for this client: ${CLIENTS.join(', ')} (repeatable)`, all, [] as readonly Client[])
+    .option(
+      '--for <client>',
+      `only for this client: ${CLIENTS.join(', ')} (repeatable)`,
+      clients,
+      [] as readonly Client[],
+    )
     .option('--lock <name>', 'the lock that a push to main needs', lockName, DEFAULT_TERMS.lock)
     .option(
       '--command <command>',
@@ -160,7 +166,6 @@ interface HookFlags {
 
 function hook(command: Command): void {
   const clients: readonly HookedClient[] = ['claude-code', 'codex'];
-  const names = (value: string, before: readonly string[]): readonly string[] => [...before, value];
   command
     .about(`the program of the hooks: reads what a client sends on stdin, and answers it
 
@@ -181,7 +186,7 @@ It lets everything else through and prints nothing. Exit code 0 always; a refusa
     .addOption(
       new Option('--branch <name>', `a branch that needs it (default: ${PROTECTED.join(', ')}; repeatable)`)
         .default([])
-        .argParser(names),
+        .argParser(all),
     )
     .action(async (client: string, { lock, command: program, branch }: HookFlags) => {
       const { answerHook } = await import('./agents/hook.ts');

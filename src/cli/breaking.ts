@@ -26,7 +26,7 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
     .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
     .action(async (name: string, { holder, reason, token }: Flags) => {
       await withBox(command, async (box) => {
-        const by = holder ?? breaker();
+        const by = holder ?? person();
         const one = of(box, name);
         const { resource } = one;
         const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
@@ -36,8 +36,8 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
     });
 }
 
-/** Who breaks something, unless the user says so. */
-export function breaker(): string {
+/** Who asks for what only a person decides, unless the user says so. */
+export function person(): string {
   return process.env['SIGNALBOX_HOLDER'] || loginHolder();
 }
 
@@ -48,7 +48,7 @@ export function nothingBroken(token: number | undefined): string {
     : `nothing that was granted up to token ${token} is still held, so nothing was broken`;
 }
 
-export function loginHolder(): string {
+function loginHolder(): string {
   try {
     return `user:${userInfo().username}`;
   } catch {

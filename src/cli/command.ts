@@ -25,6 +25,11 @@ export class Command extends Commander {
     return isJson(this);
   }
 
+  /** The value of `--store`. */
+  get store(): string | undefined {
+    return this.optsWithGlobals<{ readonly store?: string }>().store;
+  }
+
   /** Prints the result: `json` for a program that asks for it, else `line`. */
   answer(json: object, line: string): void {
     if (this.isJson) printJson(json);

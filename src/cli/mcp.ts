@@ -4,7 +4,6 @@ import { given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
 import { complain, printable, tell } from './output.ts';
-import type { GlobalOptions } from './program.ts';
 import { VERSION } from './version.ts';
 
 interface McpModule {
@@ -26,7 +25,7 @@ break_lock. This process renews what the agent holds. When the agent ends, every
 For an agent in a sandbox or on another machine: signalbox serve, and http://HOST:PORT/mcp with a token.`,
     )
     .action(async () => {
-      const { store } = command.optsWithGlobals<GlobalOptions>();
+      const { store } = command;
       if (process.stdin.isTTY) {
         tell('signalbox: this talks to a coding agent, not to people: see signalbox mcp --help. Ctrl-D ends it.');
       }

@@ -12,12 +12,7 @@ import { refuseUnshared } from './shared-store.ts';
 import { unknownCommand, usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
-/** The options of every command, accepted before its name and after it. */
-export interface GlobalOptions {
-  readonly store?: string;
-  readonly json?: boolean;
-}
-
+/** The group of the options that every command has, accepted before its name and after it. */
 const EVERYWHERE = 'Everywhere:';
 
 const EXAMPLES = `
@@ -127,14 +122,10 @@ function frameAll(command: Command): void {
 
 function frame(command: Command): void {
   command
-    .addOption(
-      new Option('--store <url>', 'which store: file:DIR, etcd://HOST:PORT, or http://HOST:PORT of a server').helpGroup(
-        EVERYWHERE,
-      ),
-    )
-    .addOption(new Option('--json', 'print JSON, for programs').helpGroup(EVERYWHERE))
+    .addOption(everywhere('--store <url>', 'which store: file:DIR, etcd://HOST:PORT, or http://HOST:PORT of a server'))
+    .addOption(everywhere('--json', 'print JSON, for programs'))
     .version(VERSION, '--version', 'print the version')
-    .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
+    .addHelpOption(everywhere('-h, --help', 'print this help'))
     .configureHelp({ subcommandTerm: termOf, optionDescription: purposeOf })
     .helpCommand(false)
     .showSuggestionAfterError(false)
@@ -152,6 +143,10 @@ function frame(command: Command): void {
   refuseWrongValues(command);
   refuseSwallowedOptions(command);
   refuseContradictions(command);
+}
+
+function everywhere(flags: string, purpose: string): Option {
+  return new Option(flags, purpose).helpGroup(EVERYWHERE);
 }
 
 /** Without a terminal the same as commander's. Some terminals say that they have no columns at all. */

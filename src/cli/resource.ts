@@ -38,11 +38,11 @@ import {
 import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
-import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
+import { complain, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
-import { layoutFor } from './table.ts';
+import { screenLayout } from './table.ts';
 import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketsIn } from './ticket.ts';
 import { whoLines } from './who-table.ts';
 
@@ -236,7 +236,7 @@ function addShowing<One extends { readonly name: string }>(command: Command, typ
     if (command.isJson) return printJson(type.json(one, survey.at));
     if (missing !== undefined) print(printable(missing));
     if (!type.headline(one)) return;
-    for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
+    for (const line of whoLines(survey, screenLayout())) print(line);
   });
 }
 

@@ -6,7 +6,7 @@ import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
-import { breaker } from './breaking.ts';
+import { person } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
@@ -177,7 +177,7 @@ is no such semaphore.`)
   addHolder(command, 'who drains it (default: $SIGNALBOX_HOLDER, or user:NAME)').action(
     async (name: string, flags: DrainFlags) => {
       const { reason, undo, revision } = flags;
-      const holder = flags.holder ?? breaker();
+      const holder = flags.holder ?? person();
       if (undo !== true && reason === undefined) throw new CliExit(EXIT.usage, 'say why, with --reason; or --undo');
       await withBox(command, async (box) => {
         const semaphore = box.semaphore(name);

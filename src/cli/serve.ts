@@ -8,7 +8,6 @@ import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
 import { complain, print, printable, printJson, screen } from './output.ts';
-import type { GlobalOptions } from './program.ts';
 import { all, none } from './task/arguments.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
@@ -101,7 +100,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     const { mcpOverHttp } = (await importFile('../mcp/index.js')) as McpModule;
     return mcpOverHttp(box, { version: VERSION, clock });
   };
-  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { store } = command;
   const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
   const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
   const { keeperOf } = await import('./witness/keeper.ts');

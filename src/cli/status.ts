@@ -8,9 +8,9 @@ import { warnOf } from './malformed.ts';
 import { countsOf, type Everything, lookAtEverything, statusJson } from '../json/status.ts';
 import { leaderLines } from './members/who-members.ts';
 import { memberLines } from './members/list.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { print, printable, printJson } from './output.ts';
 import { listLines as pipelineLines } from './pipeline/status.ts';
-import { type Layout, layoutFor } from './table.ts';
+import { type Layout, screenLayout } from './table.ts';
 import { listLines as taskLines } from './task/show.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
@@ -38,7 +38,7 @@ export function define(command: Command): void {
       if (command.isJson) return printJson(shownOf(all).json());
       warnOf(all.malformed);
       if (missing !== undefined) return print(printable(`${missing} There are no locks, tasks, pipelines or members.`));
-      for (const line of shownOf(all).lines(layoutFor(screen(), paintFor(screen())))) print(line);
+      for (const line of shownOf(all).lines(screenLayout())) print(line);
     });
 }
 

@@ -5,7 +5,6 @@ import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { interruptible } from './interrupt.ts';
 import { openInTime, type WaitLimit } from './opening.ts';
-import type { GlobalOptions } from './program.ts';
 import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
 
 /** `limit`: the time that the user gave for all of it. */
@@ -17,7 +16,7 @@ export function openBox(
   { limit, ...options }: BoxOptions = {},
   leaving?: AbortSignal,
 ): Promise<Signalbox> {
-  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { store } = command;
   const url = storeUrl(store);
   return openInTime({ url, leaving, limit }, (signal) => opened(command, store, { ...options, signal }));
 }
@@ -31,6 +30,15 @@ async function opened(command: Command, store: string | undefined, options: Open
   return open(store, { maintains: false, component: 'cli', ...options });
 }
 
+/** Closes the store, however the work ends. */
+export async function closing<T>(box: Signalbox, work: (box: Signalbox) => Promise<T>): Promise<T> {
+  try {
+    return await work(box);
+  } finally {
+    await box.close();
+  }
+}
+
 /**
  * Aborts the signal of `work` on Ctrl-C, so that its waits end, and then closes the store. The same when the store is over:
  * nothing would come any more.
@@ -42,14 +50,11 @@ export function withBox<T>(
   hurry?: AbortController,
 ): Promise<T> {
   return interruptible(async (signal) => {
-    const box = await openBox(command, options, signal);
-    try {
+    return closing(await openBox(command, options, signal), async (box) => {
       const { over } = box;
       const result = await work(box, over === undefined ? signal : AbortSignal.any([signal, over]));
       if (!signal.aborted) over?.throwIfAborted();
       return result;
-    } finally {
-      await box.close();
-    }
+    });
   }, hurry);
 }

@@ -9,11 +9,10 @@ import { time } from '../json/time.ts';
 import { durationArgument, given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
-import { handOver, jsonText, paintFor, print, printable, printJson, screen } from './output.ts';
-import type { GlobalOptions } from './program.ts';
+import { handOver, jsonText, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { withBox } from './store.ts';
-import { layoutFor, tableLines } from './table.ts';
+import { printTable } from './table.ts';
 import { all, none } from './task/arguments.ts';
 
 const EXAMPLES = `
@@ -93,8 +92,7 @@ function list(command: Command): void {
       const rows = found.map((token) => ({
         cells: [token.id, token.name, token.role, (token.holders ?? ['any']).join(', '), endTold(token)],
       }));
-      const layout = layoutFor(screen(), paintFor(screen()));
-      for (const line of tableLines(['ID', 'NAME', 'ROLE', 'HOLDERS', 'EXPIRES'], rows, layout)) print(line);
+      printTable(['ID', 'NAME', 'ROLE', 'HOLDERS', 'EXPIRES'], rows);
     });
 }
 
@@ -129,7 +127,7 @@ It lies in a file next to the store that only you can read. Exit code 1 if no se
         const why = 'the local token lies in a file beside the store';
         throw notThroughServer('signalbox token local', server, why, 'use signalbox token create to make another one');
       }
-      const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+      const url = storeUrl(command.store);
       const secret = readLocalToken(url);
       if (secret === undefined) {
         const what = `there is no local token for ${withoutPassword(url)} yet; signalbox serve makes it`;

@@ -8,10 +8,9 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { GitHubBoard } from '../github/board.ts';
 import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
-import { breaker, nothingBroken } from './breaking.ts';
+import { person, nothingBroken } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { paintFor, screen } from './output.ts';
-import type { GlobalOptions } from './program.ts';
 import { withBox } from './store.ts';
 import { emptyBoard, Heard } from './top/board.ts';
 import { type Frame, frameOf } from './top/frame.ts';
@@ -74,7 +73,7 @@ function refuseWithoutTerminal(command: Command): void {
 }
 
 function storeOf(command: Command): string {
-  return withoutPassword(storeUrl(command.optsWithGlobals<GlobalOptions>().store));
+  return withoutPassword(storeUrl(command.store));
 }
 
 const HUNG_UP = 128 + constants.signals.SIGHUP;
@@ -236,7 +235,7 @@ class Top {
     const one = resource.startsWith('lock/') ? this.#box.lock(name) : this.#box.semaphore(name);
     let message: string;
     try {
-      const { broken } = await one.break({ holder: breaker(), reason, token });
+      const { broken } = await one.break({ holder: person(), reason, token });
       message = `${resource}: ${broken === 0 ? nothingBroken(token) : `ended ${broken} hold${broken === 1 ? '' : 's'}`}`;
     } catch (error) {
       message = `${resource}: ${(error as Error).message}`;

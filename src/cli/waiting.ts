@@ -1,5 +1,6 @@
 /** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
 import { type Drain, drainTold, type Json, type LockMode, type OnStale, spoken } from '../core/index.ts';
+import { isRecord } from '../core/shape.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import { behindTold, NotAcquired, type Refusal } from '../runtime/refusal.ts';
@@ -263,8 +264,7 @@ export function goneTold(
 
 /** The note that `run` keeps about its command. */
 export function commandIn(metadata: Json | undefined): string | undefined {
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return undefined;
-  const { command } = metadata as { readonly command?: Json };
+  const { command } = isRecord(metadata) ? metadata : {};
   return typeof command === 'string' ? command : undefined;
 }
 

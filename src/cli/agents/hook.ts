@@ -12,6 +12,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { tieIn } from '../../runtime/layout.ts';
 import { storeFile } from '../../store/embedded/index.ts';
 import { openToLook } from '../read-only.ts';
+import { closing } from '../store.ts';
 import { print } from '../output.ts';
 import { isServerUrl } from '../remote/url.ts';
 import { clientOf, clientOfNamed } from './client-process.ts';
@@ -107,7 +108,7 @@ function branchIn(directory: string): string | undefined {
 async function lockIn(directory: string, lock: string, own: string | undefined): Promise<Looked['lock']> {
   const url = storeUrl(undefined, process.env, directory);
   if (!isThere(url)) return { kind: 'free' };
-  return withStore(url, async (box) => {
+  return closing(isServerUrl(url) ? await openServer(url) : await openToLook(url), async (box) => {
     const { locks } = await box.survey({ resource: { kind: 'lock', name: lock } });
     const holds = (locks[0]?.holds ?? []).filter(({ isStale }) => !isStale);
     const [first] = holds;
@@ -150,7 +151,7 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
   const url = storeUrl(undefined, process.env, directory);
   if (own === undefined || !isThere(url)) return;
   const box = isServerUrl(url) ? await openServer(url) : await open(url, { maintains: false, component: 'cli' });
-  try {
+  await closing(box, async () => {
     const { locks, semaphores } = await box.survey({ leases: false });
     const all = [
       ...locks.map((lock) => ({ ...lock, of: box.lock(lock.name) })),
@@ -164,18 +165,7 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
         if (holder === own && !isAttached) await of.release({ holder, token });
       }
     }
-  } finally {
-    await box.close();
-  }
-}
-
-async function withStore<T>(url: string, work: (box: Signalbox) => Promise<T>): Promise<T> {
-  const box = isServerUrl(url) ? await openServer(url) : await openToLook(url);
-  try {
-    return await work(box);
-  } finally {
-    await box.close();
-  }
+  });
 }
 
 async function openServer(url: string): Promise<Signalbox> {

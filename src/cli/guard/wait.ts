@@ -10,7 +10,6 @@ import { complain, paintFor, printable, screen } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
 import { withBox } from '../store.ts';
 import { tellVerdict } from './check.ts';
-import type { GlobalOptions } from '../program.ts';
 import { readGuard, UNNAMED } from './guard-file.ts';
 import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
@@ -50,7 +49,7 @@ Exit code 0 once it passes; after the timeout 1, or 69 if something could not be
       const outcome = await withBox(
         command,
         async (box, signal) => {
-          const own = await ownHolders(box, storeUrl(command.optsWithGlobals<GlobalOptions>().store), process.env);
+          const own = await ownHolders(box, storeUrl(command.store), process.env);
           const wait = { adapters, pollMs, own, signal, ...given({ timeoutMs: limit.leftMs }) };
           return box.guards.wait(guard, { ...wait, onVerdict: (look) => voice.looked(look) });
         },

@@ -3,12 +3,13 @@ import { type Command, InvalidArgumentError } from '../command.ts';
 import { type Json, nameProblem } from '../../core/index.ts';
 import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument, limitArgument } from '../arguments.ts';
+import { durationArgument, given, limitArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openBox } from '../store.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
 import { serverOf } from '../remote/url.ts';
+import { all, jsonArgument, none } from '../task/arguments.ts';
 import { aroundDashes } from '../task/options.ts';
 
 interface Flags {
@@ -25,7 +26,6 @@ const GRACE_MS = 5000;
 const TTL_MS = 15_000;
 
 export function join(command: Command): void {
-  const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
   command
     .about(`be a member for as long as a command runs
 
@@ -41,7 +41,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
             64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`)
     .usage('ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<words...>', 'the id of the member, then -- and what to run')
-    .option('--asset <id>', 'what the member owns (repeatable)', all, [])
+    .option('--asset <id>', 'what the member owns (repeatable)', all, none)
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
     .option('--sensitive', 'the witness enters only a hash of the metadata')
@@ -76,13 +76,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
 /** Through a server nothing notes the command: nobody ends it when this process is killed. */
 async function joined(box: Signalbox, id: string, flags: Flags, isThroughServer: boolean): Promise<Alongside> {
   const { asset: assets, exclusive, sensitive, metadata, weight } = flags;
-  const options = {
-    assets,
-    ...(exclusive && { exclusive }),
-    ...(sensitive && { sensitive }),
-    ...(weight !== undefined && { weight }),
-  };
-  const outcome = await box.members.join(id, metadata, options);
+  const outcome = await box.members.join(id, metadata, { assets, ...given({ exclusive, sensitive, weight }) });
   if (outcome.kind === 'taken') {
     const message = `member/${id}: a member with this id is alive; choose another id, or see: signalbox members list`;
     throw new CliExit(EXIT.notAcquired, message, { outcome: 'taken', member: id });
@@ -126,14 +120,6 @@ function memberAndCommand(words: readonly string[]): { readonly id: string; read
   const problem = nameProblem(id, 'member');
   if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
   return { id, argv: command };
-}
-
-function jsonArgument(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
-  }
 }
 
 function weightArgument(text: string): number {

@@ -2,10 +2,11 @@
 import type { Command } from '../command.ts';
 import { canBeDriven } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { CliExit } from '../exit-code.ts';
 import { complain, printable, printJson } from '../output.ts';
 import { withBox } from '../store.ts';
+import { GRACE } from './arguments.ts';
 import { standByTold } from './drive.ts';
 import { type Show, showOneOfMany } from './show.ts';
 
@@ -32,11 +33,7 @@ Ctrl-C stops the running commands and leaves the pipelines to be resumed; a seco
 
 Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`)
     .requiredOption('--all', 'all pipelines of the store (for one: signalbox pipeline resume ID --wait)')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL when a command is stopped (default: 5s)',
-      durationArgument,
-    )
+    .option(...GRACE)
     .action(async (flags: Flags) => {
       const hurry = new AbortController();
       const work = (box: Signalbox, signal: AbortSignal): Promise<void> =>

@@ -116,61 +116,45 @@ function overAlready(record: PipelineRecord, hasDecided: boolean): CliExit {
 }
 
 function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
+  const { kind } = outcome;
+  const refused = (why: string, more: object = {}): CliExit =>
+    new CliExit(EXIT.no, `pipeline/${id}: ${why}`, { outcome: kind, pipeline: id, ...more });
   switch (outcome.kind) {
     case 'exists': {
-      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${quoted(outcome.id)}\n  if it has ended, free its id: signalbox pipeline forget ${quoted(outcome.id)}`;
-      return new CliExit(EXIT.no, message, { outcome: 'exists', pipeline: outcome.id });
+      const taken = quoted(outcome.id);
+      const see = `see: signalbox pipeline status ${taken}`;
+      const message = `pipeline/${outcome.id}: there is one already\n  ${see}\n  if it has ended, free its id: signalbox pipeline forget ${taken}`;
+      return new CliExit(EXIT.no, message, { outcome: kind, pipeline: outcome.id });
     }
-    case 'driven':
-      return new CliExit(
-        EXIT.notAcquired,
-        `pipeline/${id}: driven by ${outcome.by}\n  take over when that process ends: signalbox pipeline resume ${quoted(id)} --wait`,
-        {
-          outcome: 'driven',
-          by: outcome.by,
-        },
-      );
+    case 'driven': {
+      const { by } = outcome;
+      const next = `take over when that process ends: signalbox pipeline resume ${quoted(id)} --wait`;
+      return new CliExit(EXIT.notAcquired, `pipeline/${id}: driven by ${by}\n  ${next}`, { outcome: kind, by });
+    }
     case 'nothing-to-decide': {
-      const { state } = outcome.record;
-      const next = hasEnded(outcome.record)
-        ? ''
-        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)}, which asks you if a phase cannot simply be repeated`;
-      const message = `pipeline/${id}: nothing was done, because no phase waits for a decision: it is ${state}${next}`;
-      return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
+      const { record } = outcome;
+      const next = `. If its driver was killed: signalbox pipeline resume ${quoted(id)}, which asks you if a phase cannot simply be repeated`;
+      const why = `no phase waits for a decision: it is ${record.state}${hasEnded(record) ? '' : next}`;
+      return refused(`nothing was done, because ${why}`);
     }
     case 'answered': {
-      const { by, choice } = outcome;
-      const { state } = outcome.record;
+      const { by, choice, record } = outcome;
       const answer = by === undefined || choice === undefined ? '' : `: ${by} decided ${choice}`;
-      const message = `pipeline/${id}: nothing was done, because that question is already answered${answer}. It is ${state}`;
-      return new CliExit(EXIT.no, message, { outcome: 'answered', pipeline: id });
+      return refused(`nothing was done, because that question is already answered${answer}. It is ${record.state}`);
     }
     case 'another-question': {
       const { question, record } = outcome;
-      const { blocked } = record;
-      const why = blocked?.on === 'person' ? blocked.why : '';
-      const next = howToGoOn(record).map((line) => `  ${line}`);
-      const message = [
-        `pipeline/${id}: nothing was done, because that question is not open. The open one is question ${question}: ${why}`,
-        ...next,
-      ].join('\n');
-      return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
+      const why = record.blocked?.on === 'person' ? record.blocked.why : '';
+      const open = `nothing was done, because that question is not open. The open one is question ${question}: ${why}`;
+      return refused([open, ...howToGoOn(record)].join('\n  '), { question });
     }
-    case 'not-reopened':
+    case 'not-reopened': {
       // If the pipeline has failed, the phase was the mistake.
-      return new CliExit(outcome.record.state === 'failed' ? EXIT.usage : EXIT.no, outcome.why, {
-        outcome: 'not-reopened',
-        pipeline: id,
-      });
+      const exitCode = outcome.record.state === 'failed' ? EXIT.usage : EXIT.no;
+      return new CliExit(exitCode, outcome.why, { outcome: kind, pipeline: id });
+    }
     case 'moved-on':
-      return new CliExit(
-        EXIT.no,
-        `pipeline/${id}: nothing was done, because it has moved on: it is ${outcome.record.state}`,
-        {
-          outcome: 'moved-on',
-          pipeline: id,
-        },
-      );
+      return refused(`nothing was done, because it has moved on: it is ${outcome.record.state}`);
     case 'missing':
       return noSuchPipeline(id);
   }

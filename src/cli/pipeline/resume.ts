@@ -1,10 +1,10 @@
 /** `signalbox pipeline resume`: continues a pipeline that no process drives. */
 import { type Command, Option } from '../command.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import type { RunbookWithFunctions } from '../../runtime/pipelines/terms.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { askedBy, pipelineId, questionArgument } from './arguments.ts';
+import { askedBy, GRACE, pipelineId, questionArgument } from './arguments.ts';
 import { drive } from './drive.ts';
 import { loadRunbook } from './runbook-file.ts';
 import { complainOf } from './validate.ts';
@@ -43,21 +43,16 @@ Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from n
     .argument('<id>', 'of the pipeline', pipelineId)
     .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts(['skip', 'from']))
     .addOption(new Option('--skip', 'treat that phase as done').conflicts('from'))
-    .addOption(
-      new Option(
-        '--question <number>',
-        'the question that --rerun or --skip answers (default: the open one)',
-      ).argParser(questionArgument),
+    .option(
+      '--question <number>',
+      'the question that --rerun or --skip answers (default: the open one)',
+      questionArgument,
     )
     .option('--from <phase>', 'start a failed pipeline again from this phase: the one that failed, or one before it')
     .option('--wait', 'stand by while another process drives it, and take over when that process is gone')
     .option('--runbook <file>', 'the program that defines the functions of its phases')
     .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL when a command is stopped (default: 5s)',
-      durationArgument,
-    )
+    .option(...GRACE)
     .option('--holder <id>', 'who decides (default: $SIGNALBOX_HOLDER)')
     .action(async (id: string, flags: Flags) => {
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;

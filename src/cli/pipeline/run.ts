@@ -5,7 +5,7 @@ import { durationArgument, given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printJson } from '../output.ts';
-import { askedBy, pipelineId, variable, type Variables } from './arguments.ts';
+import { askedBy, GRACE, pipelineId, variable, type Variables } from './arguments.ts';
 import { drive } from './drive.ts';
 import { type LoadedRunbook, loadRunbook } from './runbook-file.ts';
 import { complainOf, jsonOf, toldVariable } from './validate.ts';
@@ -50,11 +50,7 @@ Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runb
     .option('--no-wait', 'exit with 75 when it is blocked, instead of waiting')
     .option('--issues <tracker>', 'the issue tracker of its guards: a JSON file, or github:OWNER/NAME')
     .option('-C, --dir <dir>', 'where its commands run (default: here)')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL when a command is stopped (default: 5s)',
-      durationArgument,
-    )
+    .option(...GRACE)
     .option('--holder <id>', 'who starts it (default: $SIGNALBOX_HOLDER)')
     .action(async (file: string, flags: Flags) => {
       const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;

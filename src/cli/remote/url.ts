@@ -7,28 +7,21 @@ export function isServerUrl(url: string): boolean {
 }
 
 /** The others need the store itself: they run commands under its leases, read keys of all kinds, or write whole files. */
-const THROUGH_A_SERVER: readonly string[] = [
-  ...['run', 'lead', 'lock', 'sem', 'who', 'status', 'events tail', 'members'],
-  ...[
-    'task publish',
-    'task run',
-    'task work',
-    'task claim',
-    'task renew',
-    'task release',
-    'task complete',
-    'task fail',
-  ],
-  ...['task retry', 'task requeue', 'task forget', 'task show', 'task list', 'task watch'],
-  ...['guard check', 'guard explain', 'guard wait'],
-  ...['pipeline list', 'pipeline status', 'pipeline cancel', 'pipeline resume', 'pipeline forget'],
-  ...['bus get', 'bus put', 'bus delete', 'token create', 'token list', 'token revoke'],
-  ...['witness tail', 'witness show', 'witness record', 'witness checkpoint', 'witness verify', 'witness export'],
+const THROUGH_A_SERVER: readonly (readonly [command: string, subcommands?: string])[] = [
+  ...(['run', 'lead', 'lock', 'sem', 'who', 'status', 'members', 'guard'] as const).map((name) => [name] as const),
+  ['task', 'publish run work claim renew release complete fail retry requeue forget show list watch'],
+  ['pipeline', 'list status cancel resume forget'],
+  ['bus', 'get put delete'],
+  ['token', 'create list revoke'],
+  ['witness', 'tail show record checkpoint verify export'],
+  ['events', 'tail'],
 ];
 
 export function refuseUnlessThroughServer(command: Command, url: string): void {
   const path = pathOf(command);
-  if (THROUGH_A_SERVER.some((known) => path === known || path.startsWith(`${known} `))) return;
+  const [name, subcommand = ''] = path.split(' ');
+  const [known, some] = THROUGH_A_SERVER.find(([one]) => one === name) ?? [];
+  if (known !== undefined && (some ?? subcommand).split(' ').includes(subcommand)) return;
   const [why, instead] = INSTEAD[path] ?? [];
   throw notThroughServer(`signalbox ${path}`, url, why, instead?.replace('URL', url));
 }

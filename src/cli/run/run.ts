@@ -20,6 +20,7 @@ import { open } from '../../runtime/open.ts';
 import { type HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
 import { quoted } from '../pipeline/words.ts';
@@ -48,7 +49,7 @@ export async function run(
   guarding: Guarding | undefined,
 ): Promise<RunEnded> {
   leaveStreamsAlone();
-  const given = givenDescriptors();
+  const descriptors = givenDescriptors();
   const argv = originalArgv(request.argv);
   const program = findProgram(argv[0], env);
   return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
@@ -77,7 +78,7 @@ export async function run(
         const mark = randomHex(8);
         const held = holds.map(told);
         const environment = childEnvironment(env, { url, holder: holderAmong(held, holder), mark, held, outer });
-        const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
+        const gate = { leads: !sharesTerminal, mark, given: stillOpen(descriptors) };
         const child = await GatedChild.start(program, argv, environment, gate);
         const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
         const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarded);
@@ -125,9 +126,7 @@ async function acquired(
       // wait for ever.
       ...(Object.keys(outer).length > 0 && { within: [...new Set(Object.values(outer).map((hold) => hold.holder))] }),
       onWaiting: () => voice.waiting(look),
-      ...(waitMs !== undefined && { waitMs }),
-      ...(priority !== undefined && { priority }),
-      ...(reason !== undefined && { reason }),
+      ...given({ waitMs, priority, reason }),
     };
     if (tickets !== undefined || waitMs !== 0) return await acquire(box, wants, outer, asked, rest);
     return await atOnceOrAfterTheDead(box, wants, (ms) => acquire(box, wants, outer, { ...asked, waitMs: ms }));
@@ -267,7 +266,7 @@ export async function opened(
   signal: AbortSignal,
 ): Promise<Signalbox> {
   if (isServerUrl(url)) return (await import('../remote/open.ts')).openRemote(url, { ttlMs: sessionTtlMs });
-  return open(url, { sessionTtlMs, signal, ...(witness !== undefined && { witness }) });
+  return open(url, { sessionTtlMs, signal, ...given({ witness }) });
 }
 
 /** If outer runs hold everything, theirs is the holder. */

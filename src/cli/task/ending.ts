@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
-import { loginHolder } from '../breaking.ts';
+import { person } from '../breaking.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
@@ -80,9 +80,9 @@ of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, 
         }
         if ((flags.reason ?? '') === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
         const by = {
-          holder: flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder()),
+          holder: flags.holder ?? person(),
           reason: flags.reason as string,
-          ...(flags.token !== undefined && { token: flags.token }),
+          ...given({ token: flags.token }),
         };
         const outcome = await box.tasks.forceRelease(id, by);
         if (outcome.kind === 'not-claimed') {

@@ -11,7 +11,7 @@ import { look } from '../read-only.ts';
 import { countArgument } from '../events.ts';
 import { taskJson } from '../../json/task.ts';
 import { print, printable, printJson, tell } from '../output.ts';
-import { type Layout, tableLines } from '../table.ts';
+import { factLines, type Layout, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
 import { isOwnerGone, OWNER_GONE, sessionsOfOwners } from './owner.ts';
 
@@ -98,7 +98,7 @@ function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: Ta
   return notes.filter((note) => note !== '').join(' · ');
 }
 
-export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], now = Date.now()): string[] {
+export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], now = Date.now()): readonly string[] {
   const ago = (ms: number | undefined): string => (ms === undefined ? '' : ` (${spoken(now - ms)} ago)`);
   const by = task.publishedBy === undefined ? '' : ` by ${task.publishedBy}`;
   const facts: (readonly [string, string])[] = [
@@ -124,7 +124,7 @@ export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], 
     ['result', task.result === undefined ? '' : JSON.stringify(task.result)],
     ['reason', task.reason ?? ''],
   ];
-  return facts.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(12)}${printable(text)}`);
+  return factLines(facts).map(printable);
 }
 
 function attemptsTold({ failures, losses, lossLimit }: TaskView): string {

@@ -4,7 +4,7 @@ import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/unclaimed.ts';
 import { durationArgument, given } from '../arguments.ts';
-import { loginHolder } from '../breaking.ts';
+import { person } from '../breaking.ts';
 import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../read-only.ts';
@@ -137,8 +137,4 @@ function told(outcome: Outcome): string {
     case 'needed':
       return `tasks that are not complete depend on it: ${outcome.by.join(', ')}; nothing was changed`;
   }
-}
-
-function person(): string {
-  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
 }

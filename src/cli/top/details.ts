@@ -5,6 +5,7 @@ import { type Paint, printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
 import { pictureOf } from '../pipeline/picture.ts';
 import { howToGoOn } from '../pipeline/words.ts';
+import { factLines } from '../table.ts';
 import { taskLines } from '../task/show.ts';
 import { whoLines } from '../who-table.ts';
 import type { Board } from './board.ts';
@@ -80,8 +81,7 @@ function linesAbout(everything: Everything, about: string, page: Page): readonly
         ['weight', weight === 1 ? '' : String(weight)],
         ['incarnation', String(incarnation)],
       ];
-      const told = facts.filter(([, text]) => text !== '');
-      return told.flatMap(([fact, text]) => broken(`${fact.padEnd(12)}${text}`, width));
+      return factLines(facts).flatMap((line) => broken(line, width));
     }
     default:
       return undefined;

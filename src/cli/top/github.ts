@@ -2,6 +2,7 @@
 import type { BoardView } from '../../github/board.ts';
 import { printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
+import { factLines } from '../table.ts';
 import type { Page } from './details.ts';
 import { counted } from './holds.ts';
 import { age, type Row, type Section } from './row.ts';
@@ -74,11 +75,9 @@ export function issueLines(view: BoardView, about: string, { width, now }: Page)
   const next = isStale
     ? `signalbox github run ${issue} ${at} --worker agent:7 --strategy steal-stale -- ./fix.sh`
     : `signalbox github queue ${issue} ${at}`;
-  return [
-    ...facts.filter(([, text]) => text !== '').map(([fact, text]) => `${fact.padEnd(12)}${text}`),
-    '',
-    isStale ? `To take it over: ${next}` : `Who waits for it: ${next}`,
-  ].flatMap((line) => wrapped(printable(line), Math.max(12, width - 2)));
+  return [...factLines(facts), '', isStale ? `To take it over: ${next}` : `Who waits for it: ${next}`].flatMap((line) =>
+    wrapped(printable(line), Math.max(12, width - 2)),
+  );
 }
 
 function timeOf(text: string | undefined): number | undefined {

@@ -6,7 +6,7 @@ import { TRIMMED_BEFORE_READ } from '../../runtime/witness/log.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, print, printJson } from '../output.ts';
-import { all, none } from '../task/arguments.ts';
+import { all, jsonArgument, none } from '../task/arguments.ts';
 import { exportOf, exportTo } from './segment.ts';
 import { Story, storyLines } from './story.ts';
 import { withWitness } from './with-witness.ts';
@@ -177,12 +177,4 @@ function countArgument(text: string): number {
   const count = numberArgument(text);
   if (!Number.isSafeInteger(count) || count < 0) throw new InvalidArgumentError('expected a whole number from 0');
   return count;
-}
-
-function jsonArgument(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
-  }
 }

@@ -1,10 +1,10 @@
 /** Tasks of the store, for agents that share work: publish, claim, finish. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import type { Json } from '../../core/index.ts';
 import { randomHex } from '../../host/random.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
-import { given } from '../../server/routes/holds.ts';
 import type { ClaimPlace } from '../place.ts';
 import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
 import type { ClaimedTask } from '../seat.ts';

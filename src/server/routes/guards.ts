@@ -1,5 +1,6 @@
 /** Guards over HTTP: whether a condition holds now, or does so before long. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import {
   allows,
   conditionProblem,
@@ -18,7 +19,6 @@ import { refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, waitMs } from '../schemas.ts';
-import { given } from './holds.ts';
 
 /** Kinds that look only at the store, so every role may ask. The others look at the server's machine. */
 const OF_THE_STORE: readonly InputKind[] = ['lock', 'semaphore', 'pipeline', 'task', 'member'];

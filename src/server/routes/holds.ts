@@ -1,5 +1,6 @@
 /** The operations that locks and semaphores share over HTTP. Holds are detached: each renewal extends one by its full time. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Collected } from '../../runtime/holds/tickets.ts';
@@ -42,11 +43,6 @@ export const base = (kind: Kind): string => `/v1/${kind}s/{name}`;
 
 export function resourceIn(box: Signalbox, kind: Kind, called: string): Lock | Semaphore {
   return kind === 'lock' ? box.lock(called) : box.semaphore(called);
-}
-
-/** Picks the library's options from the fields of a body, without those that were not given. */
-export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
 interface Asking {

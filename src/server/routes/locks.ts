@@ -1,5 +1,6 @@
 /** Locks over HTTP. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { lockJson } from '../../json/survey.ts';
 import type { ModeOutcome } from '../../runtime/holds/terms.ts';
 import { actorOf, refuseForeign } from '../acting.ts';
@@ -11,7 +12,6 @@ import {
   afterChange,
   base,
   breaking,
-  given,
   notOwner,
   params,
   releasing,

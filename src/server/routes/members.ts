@@ -1,5 +1,6 @@
 /** Members over HTTP. They are detached: a program renews its membership until it leaves. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import type { AssetTaken, Member, ViewChange } from '../../core/index.ts';
 import { coordinatorOf } from '../../core/index.ts';
 import { type Crew, crewJson, crewOf, memberJson } from '../../json/member.ts';
@@ -10,7 +11,7 @@ import { entryStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, id, metadata, renewed, ttlMs } from '../schemas.ts';
-import { given, renewalTold } from './holds.ts';
+import { renewalTold } from './holds.ts';
 
 const tag = 'members';
 const path = '/v1/members/{id}';

@@ -1,5 +1,6 @@
 /** Pipelines over HTTP: look, resume, cancel, forget. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { currentPhase, type ExpectedPipeline, PIPELINE_STATES, type PipelineRecord } from '../../core/index.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
@@ -9,7 +10,6 @@ import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, id, reason } from '../schemas.ts';
-import { given } from './holds.ts';
 
 const tag = 'pipelines';
 const path = '/v1/pipelines/{id}';

@@ -1,5 +1,6 @@
 /** Semaphores over HTTP. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { type Drain, drainTold } from '../../core/index.ts';
 import { semaphoreJson } from '../../json/survey.ts';
 import type { ResizeResult } from '../../runtime/holds/semaphore.ts';
@@ -12,7 +13,6 @@ import {
   afterChange,
   base,
   breaking,
-  given,
   params,
   releasing,
   renewing,

@@ -1,5 +1,6 @@
 /** Tasks over HTTP. Claims are detached: a worker renews its claim until it has completed or failed the task. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { tokenHolder } from '../../core/index.ts';
 import { taskJson } from '../../json/task.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
@@ -12,7 +13,7 @@ import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts'
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
 import { anyObject, holder, id, priority, reason, renewed, token, ttlMs, waitMs } from '../schemas.ts';
-import { given, renewalTold } from './holds.ts';
+import { renewalTold } from './holds.ts';
 
 const tag = 'tasks';
 const path = '/v1/tasks/{id}';

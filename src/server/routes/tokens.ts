@@ -1,12 +1,12 @@
 /** Tokens over HTTP: show one's own, create, list, revoke. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { ROLES, type TokenEntry } from '../../core/index.ts';
 import { time } from '../../json/time.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { holder, tokenName } from '../schemas.ts';
-import { given } from './holds.ts';
 
 const tag = 'tokens';
 const role = z.enum(ROLES);

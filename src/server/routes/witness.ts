@@ -1,5 +1,6 @@
 /** The witness over HTTP: read the record, follow it, verify it, seal it, prove an entry, enter something. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
@@ -18,7 +19,6 @@ import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { anyObject, holder, name } from '../schemas.ts';
 import { list } from './events.ts';
-import { given } from './holds.ts';
 
 const tag = 'witness';
 const DEFAULT_PAGE = 100;
