@@ -1,10 +1,9 @@
 /** `signalbox bus get|put|delete|list|watch`: plain keys of the store, which other programs can read and write too. */
 import type { Command } from './command.ts';
-import { timeLimit } from '../clock.ts';
 import type { BusPair } from '../runtime/bus/bus.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { durationArgument } from './arguments.ts';
-import { countArgument } from './events.ts';
+import { countArgument, type FollowFlags, following } from './events.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, printText, screen, tell } from './output.ts';
@@ -141,11 +140,9 @@ Examples:
     .argument('<prefix>', 'of the keys')
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
-    .action(async (prefix: string, flags: { count?: number; for?: number }) => {
-      await withBox(command, async (box, interrupted) => {
+    .action((prefix: string, flags: FollowFlags) =>
+      following(command, flags, async (box, signal) => {
         const over = new AbortController();
-        const limit = flags.for === undefined ? undefined : timeLimit(flags.for);
-        const signals = [interrupted, over.signal, ...(limit === undefined ? [] : [limit.signal])];
         let left = flags.count ?? Number.POSITIVE_INFINITY;
         const paint = paintFor(screen());
         await box.bus.watch(prefix, ({ type, key, value, revision }) => {
@@ -159,8 +156,8 @@ Examples:
           if (left <= 0) over.abort();
         });
         tell('signalbox: waiting for changes; Ctrl-C stops');
-        await new Promise<void>((resolve) => AbortSignal.any(signals).addEventListener('abort', () => resolve()));
-        limit?.cancel();
-      });
-    });
+        const ended = AbortSignal.any([signal, over.signal]);
+        if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+      }),
+    );
 }

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from './command.ts';
 import { patternProblem } from '../core/index.ts';
 import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -69,15 +70,14 @@ const QUIET_MS = 250;
 async function pastEvents(
   command: Command,
   pattern: EventPattern,
-  { count = Number.POSITIVE_INFINITY, for: forMs, follow }: TailFlags,
+  flags: TailFlags,
   sinceMs: number,
   show: (event: SignalboxEvent) => boolean,
 ): Promise<void> {
-  await withBox(command, async (box, interrupted) => {
+  await following(command, flags, async (box, over) => {
     const enough = new AbortController();
-    const limit = forMs === undefined ? undefined : timeLimit(forMs);
-    const signal = AbortSignal.any([interrupted, enough.signal, ...(limit === undefined ? [] : [limit.signal])]);
-    let left = count;
+    const signal = AbortSignal.any([over, enough.signal]);
+    let left = flags.count ?? Number.POSITIVE_INFINITY;
     let past: SignalboxEvent[] | undefined = [];
     const print = (event: SignalboxEvent): void => {
       if (left <= 0 || !show(event)) return;
@@ -89,7 +89,7 @@ async function pastEvents(
       past = undefined;
       // If the past has more events than asked for, print the newest.
       for (const event of collected.slice(-Math.min(left, collected.length))) print(event);
-      if (follow) tell('signalbox: waiting for events; Ctrl-C stops');
+      if (flags.follow) tell('signalbox: waiting for events; Ctrl-C stops');
       else enough.abort();
     };
     let quiet: NodeJS.Timeout | undefined;
@@ -106,7 +106,6 @@ async function pastEvents(
       await box.eventsSince(pattern, Date.now() - sinceMs, { told, forgotten, caughtUp }, signal);
     } finally {
       clearTimeout(quiet);
-      limit?.cancel();
     }
   });
 }
@@ -139,30 +138,40 @@ export function countArgument(text: string): number {
   return count;
 }
 
-interface FollowFlags {
+export interface FollowFlags {
   readonly count?: number;
   readonly for?: number;
 }
 
-/** `show` returns whether the event counts for `--count`. */
-export async function followEvents(
+/** Does `work` with the store until Ctrl-C, or for as long as `--for` says. */
+export function following(
   command: Command,
-  pattern: EventPattern,
-  { count, for: forMs }: FollowFlags,
-  show: (event: SignalboxEvent) => boolean,
+  { for: forMs }: FollowFlags,
+  work: (box: Signalbox, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  await withBox(command, async (box, interrupted) => {
+  return withBox(command, async (box, interrupted) => {
     const limit = forMs === undefined ? undefined : timeLimit(forMs);
-    const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
-    let left = count ?? Number.POSITIVE_INFINITY;
-    tell('signalbox: waiting for events; Ctrl-C stops');
     try {
-      for await (const event of box.events(pattern, { signal })) {
-        if (show(event)) left -= 1;
-        if (left <= 0) return;
-      }
+      await work(box, limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]));
     } finally {
       limit?.cancel();
+    }
+  });
+}
+
+/** `show` returns whether the event counts for `--count`. */
+export function followEvents(
+  command: Command,
+  pattern: EventPattern,
+  flags: FollowFlags,
+  show: (event: SignalboxEvent) => boolean,
+): Promise<void> {
+  return following(command, flags, async (box, signal) => {
+    let left = flags.count ?? Number.POSITIVE_INFINITY;
+    tell('signalbox: waiting for events; Ctrl-C stops');
+    for await (const event of box.events(pattern, { signal })) {
+      if (show(event)) left -= 1;
+      if (left <= 0) return;
     }
   });
 }

@@ -15,9 +15,9 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
+import { handOver, jsonText, printable, tell } from './output.ts';
 import { WaitLimit } from './opening.ts';
-import { currentWait, refusalTold, waitTold } from './waiting.ts';
+import { lookAtWait, refusalTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
 import { Voice } from './run/voice.ts';
 
@@ -140,10 +140,7 @@ export async function patiently<T>(
   acquire: (onWaiting: () => void) => Promise<T>,
 ): Promise<T> {
   const voice = new Voice(quiet === true || json === true ? 'never' : 'now-and-then');
-  const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
-    const found = await currentWait(box, [want], (waiter) => waiter === holder);
-    return found && { line: waitTold(found, Date.now(), sinceMs), lasting: waitTold(found, Date.now()) };
-  };
+  const look = lookAtWait(box, [want], (waiter) => waiter === holder);
   try {
     return await acquire(() => voice.waiting(look));
   } catch (error) {
@@ -195,19 +192,16 @@ export async function handOut(
 export function tellRenewed(command: Command, resource: string, claim: HoldClaim, outcome: RenewOutcome): void {
   const { holder, token } = claim;
   switch (outcome.kind) {
-    case 'refreshed':
-      if (command.isJson) {
-        const { kind, ttlMs, renewWithinMs } = outcome;
-        printJson({ resource, holder, token, outcome: kind, ttlMs, renewWithinMs });
-      } else {
-        const [time, within] = [spoken(outcome.ttlMs), spoken(outcome.renewWithinMs)];
-        print(`${resource}: renewed for ${time}; renew it again within ${within}`);
-      }
-      return;
-    case 'attached':
-      if (command.isJson) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
-      else print(`${resource}: held by a running process, which renews it itself`);
-      return;
+    case 'refreshed': {
+      const { kind, ttlMs, renewWithinMs } = outcome;
+      const told = `renewed for ${spoken(ttlMs)}; renew it again within ${spoken(renewWithinMs)}`;
+      return command.answer({ resource, holder, token, outcome: kind, ttlMs, renewWithinMs }, `${resource}: ${told}`);
+    }
+    case 'attached': {
+      const { kind, ttlMs } = outcome;
+      const told = `${resource}: held by a running process, which renews it itself`;
+      return command.answer({ resource, holder, token, outcome: kind, ttlMs }, told);
+    }
     case 'lost':
       throw lostHold(resource);
     case 'not-owner':

@@ -20,10 +20,9 @@ import {
   patiently,
   waitOptions,
 } from './holding.ts';
-import { lockSummary } from './list-table.ts';
 import { lockName } from './names.ts';
 import { print, printJson } from './output.ts';
-import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
+import { acquireByHand, type ResourceType, sharedSubcommands, type Summary } from './resource.ts';
 import { withBox } from './store.ts';
 import { lockJson } from '../json/survey.ts';
 
@@ -86,6 +85,11 @@ For administrators. A lock:forced event records who did it and why; --holder say
 $SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if it is not held.`,
   },
 };
+
+function lockSummary({ name, holds, waiting }: SurveyedLock): Summary {
+  const state = holds.some(({ isStale }) => isStale) ? 'stale' : (holds[0]?.mode ?? 'free');
+  return { name, state, holders: holds.map(({ holder }) => holder).join(', '), waiting: waiting.length };
+}
 
 const EXAMPLES = `
 Examples:

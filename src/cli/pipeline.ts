@@ -1,8 +1,7 @@
 /** `signalbox pipeline …`: runs phases in order, gated by guards. A pipeline survives the death of its driver. */
 import type { Command } from './command.ts';
-import { cancel } from './pipeline/cancel.ts';
+import { cancel, forget } from './pipeline/ending.ts';
 import { drive } from './pipeline/drive-all.ts';
-import { forget } from './pipeline/forget.ts';
 import { list, status } from './pipeline/status.ts';
 import { resume } from './pipeline/resume.ts';
 import { run } from './pipeline/run.ts';

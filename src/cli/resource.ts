@@ -35,14 +35,13 @@ import {
   tellReleased,
   tellRenewed,
 } from './holding.ts';
-import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
 import { complain, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
-import { screenLayout } from './table.ts';
+import { type Layout, screenLayout, tableLines } from './table.ts';
 import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketsIn } from './ticket.ts';
 import { whoLines } from './who-table.ts';
 
@@ -58,6 +57,14 @@ interface Resource {
 
 /** The subcommands of both, except `acquire` and `list`. */
 type Shared = 'renew' | 'release' | 'configure' | 'show' | 'break';
+
+/** A row of `list`. */
+export interface Summary {
+  readonly name: string;
+  readonly state: string;
+  readonly holders: string;
+  readonly waiting: number;
+}
 
 /** Where locks and semaphores differ on the command line. `One`: as a survey describes it. */
 export interface ResourceType<One extends { readonly name: string }> {
@@ -267,4 +274,13 @@ function addListing<One extends { readonly name: string }>(command: Command, typ
         lines: (all, layout) => listLines(kind, all.map(type.summary), layout),
       });
     });
+}
+
+function listLines(kind: 'lock' | 'semaphore', all: readonly Summary[], layout: Layout): string[] {
+  const header = [kind.toUpperCase(), kind === 'lock' ? 'STATE' : 'USED', 'HOLDERS', 'WAITING'];
+  return tableLines(
+    header,
+    all.map(({ name, state, holders, waiting }) => ({ cells: [name, state, holders, String(waiting)] })),
+    layout,
+  );
 }

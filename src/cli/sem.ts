@@ -11,10 +11,9 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
-import { semaphoreSummary } from './list-table.ts';
 import { semaphoreName } from './names.ts';
 import { print, printJson } from './output.ts';
-import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
+import { acquireByHand, type ResourceType, sharedSubcommands, type Summary } from './resource.ts';
 import { withBox } from './store.ts';
 import { semaphoreJson } from '../json/survey.ts';
 
@@ -79,6 +78,13 @@ For administrators. A semaphore:forced event records who did it and why; --holde
 $SIGNALBOX_HOLDER, or user:NAME). The next in line get the slots. Exit code 1 if nobody holds any.`,
   },
 };
+
+function semaphoreSummary({ name, capacity, usedSlots, drained, holds, waiting }: SurveyedSemaphore): Summary {
+  const stale = holds.some(({ isStale }) => isStale) ? ', stale' : '';
+  const state = `${usedSlots} of ${capacity}${stale}${drained === undefined ? '' : ', drained'}`;
+  const holders = holds.map(({ holder, weight }) => (weight === 1 ? holder : `${holder} ×${weight}`)).join(', ');
+  return { name, state, holders, waiting: waiting.length };
+}
 
 const EXAMPLES = `
 Examples:

@@ -5,6 +5,7 @@ import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import { behindTold, NotAcquired, type Refusal } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { PlaceKept, withTicket } from './ticket.ts';
@@ -36,9 +37,26 @@ export interface Wait {
 
 const MOST_NAMED = 2;
 
+export function argumentOf(want: Want): ResourceArgument {
+  return 'lock' in want ? { kind: 'lock', name: want.lock } : { kind: 'semaphore', name: want.semaphore };
+}
+
 /** `lock/main`, as the store and people name it. */
 export function resourceOf(want: Want): string {
-  return 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
+  const { kind, name } = argumentOf(want);
+  return `${kind}/${name}`;
+}
+
+/** What `Voice.waiting` shows of a wait: with durations for a terminal, and without them for a log. */
+export function lookAtWait(
+  box: Signalbox,
+  wants: readonly Want[],
+  isOurs: (holder: string) => boolean,
+): (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined> {
+  return async (sinceMs) => {
+    const found = await currentWait(box, wants, isOurs);
+    return found && { line: waitTold(found, Date.now(), sinceMs), lasting: waitTold(found, Date.now()) };
+  };
 }
 
 /** The resource that we are waiting for now; undefined if there is none. */
@@ -181,8 +199,7 @@ const MOST_LEASES = 10;
  * turn that nobody has collected.
  */
 async function surveyed(box: Signalbox, want: Want): Promise<Surveyed> {
-  const resource =
-    'lock' in want ? { kind: 'lock' as const, name: want.lock } : { kind: 'semaphore' as const, name: want.semaphore };
+  const resource = argumentOf(want);
   const one = async (leases: boolean): Promise<SurveyedLock | SurveyedSemaphore> => {
     const { locks, semaphores } = await box.survey({ resource, leases });
     return [...locks, ...semaphores][0] as SurveyedLock | SurveyedSemaphore;

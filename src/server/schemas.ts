@@ -1,7 +1,6 @@
 /** Schemas that several operations share. */
 import { z } from 'zod';
-import { LARGEST_METADATA_BYTES } from '../core/request.ts';
-import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/request.ts';
+import { HIGHEST_PRIORITY, LARGEST_METADATA_BYTES, LOWEST_PRIORITY } from '../core/request.ts';
 import { LONGEST_NAME, LONGEST_TOKEN_NAME, nameProblem, TICKET_MS } from '../core/index.ts';
 
 /** What an operation answers: any schema, or the fields of an object. */

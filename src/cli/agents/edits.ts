@@ -3,8 +3,7 @@
  * of the file stays as it is, and a second time changes nothing.
  */
 import { isRecord } from '../../core/shape.ts';
-import type { HookGroup, Hooks, McpServer } from './content.ts';
-import { HOOK_WORDS } from './content.ts';
+import { HOOK_WORDS, type HookGroup, type Hooks, type McpServer } from './content.ts';
 
 /** The new text; or why the file is left as it is. */
 export type Edit = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'left'; readonly why: string };

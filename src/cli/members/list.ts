@@ -1,13 +1,11 @@
 /** `signalbox members list` and `members watch`. */
 import type { Command } from '../command.ts';
-import { timeLimit } from '../../clock.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
 import { memberJson } from '../../json/member.ts';
 import { durationArgument } from '../arguments.ts';
-import { countArgument, timeOf } from '../events.ts';
+import { countArgument, type FollowFlags, following, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
 import { paintFor, printable, screen, tell } from '../output.ts';
-import { withBox } from '../store.ts';
 import { type Layout, tableLines } from '../table.ts';
 
 export function list(command: Command): void {
@@ -45,10 +43,8 @@ With --json, every line is a topology with the names of those who joined and lef
 views were skipped, because the store has forgotten them.`)
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
-    .action(async ({ count = Number.POSITIVE_INFINITY, for: forMs }: { count?: number; for?: number }) => {
-      await withBox(command, async (box, interrupted) => {
-        const limit = forMs === undefined ? undefined : timeLimit(forMs);
-        const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
+    .action((flags: FollowFlags) =>
+      following(command, flags, async (box, signal) => {
         const members = await box.members.follow();
         const changes = members.changes({ signal });
         const show = (change: ViewChange<Member>): void => {
@@ -56,15 +52,14 @@ views were skipped, because the store has forgotten them.`)
         };
         tell('signalbox: waiting for changes; Ctrl-C stops');
         show({ view: members.view(), joined: [], left: [], changed: [], isResync: false });
-        let left = count;
+        let left = flags.count ?? Number.POSITIVE_INFINITY;
         for await (const change of changes) {
           show(change);
           left -= 1;
-          if (left <= 0) break;
+          if (left <= 0) return;
         }
-        limit?.cancel();
-      });
-    });
+      }),
+    );
 }
 
 function changeJson({ view, joined, left, changed, isResync }: ViewChange<Member>): object {

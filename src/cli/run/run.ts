@@ -40,7 +40,7 @@ import { type Attention, type Releasable, supervise } from './supervise.ts';
 import type { Voice } from './voice.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { goneTold, ticketsIn } from '../ticket.ts';
-import { atOnceOrAfterTheDead, currentWait, refusalTold, resourceOf, waitTold } from '../waiting.ts';
+import { atOnceOrAfterTheDead, lookAtWait, refusalTold, resourceOf } from '../waiting.ts';
 import { acquireWithTicket, holderOf } from './with-ticket.ts';
 
 export async function run(
@@ -106,11 +106,7 @@ async function acquired(
 ): Promise<readonly Hold[]> {
   const { wants, argv, priority, reason } = request;
   const holders = new Set([holder, ...Object.values(outer).map((hold) => hold.holder)]);
-  const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
-    const wait = await currentWait(box, wants, (waiting) => holders.has(waiting));
-    if (wait === undefined) return undefined;
-    return { line: waitTold(wait, Date.now(), sinceMs), lasting: waitTold(wait, Date.now()) };
-  };
+  const look = lookAtWait(box, wants, (waiter) => holders.has(waiter));
   const rest =
     tickets === undefined
       ? undefined

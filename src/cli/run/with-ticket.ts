@@ -16,9 +16,9 @@ import type { TicketAnswer } from '../../runtime/holds/tickets.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { attachIn, type Signalbox } from '../../runtime/signalbox.ts';
-import { given, type ResourceArgument } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { collectOrAsk, goneTold, PlaceKept, requestsFor, type Ticketed, ticketOf } from '../ticket.ts';
-import { resourceOf } from '../waiting.ts';
+import { argumentOf, resourceOf } from '../waiting.ts';
 import type { AcquireOptions } from './acquire.ts';
 
 /** What was granted already is renewed this often while the run waits for the rest. */
@@ -144,10 +144,6 @@ async function giveBack(box: Signalbox, got: readonly Got[], holds: readonly Hol
         .catch(() => undefined),
     ),
   );
-}
-
-function argumentOf(want: Want): ResourceArgument {
-  return 'lock' in want ? { kind: 'lock', name: want.lock } : { kind: 'semaphore', name: want.semaphore };
 }
 
 function ticketed(

@@ -1,10 +1,9 @@
 /** `signalbox task renew|release|complete|fail`: ends or renews a claim that its token or its holder names. */
 import type { Command } from '../command.ts';
-import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
+import { type ClaimName, type Json, type NotOwner, spoken } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
 import { person } from '../breaking.ts';
-import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
 import { withBox } from '../store.ts';

@@ -1,9 +1,8 @@
 /** `signalbox task show` and `task list`. */
 import { type Command, Option } from '../command.ts';
-import { blockerTold, type TaskStatus } from '../../core/index.ts';
+import { blockerTold, spoken, type TaskStatus } from '../../core/index.ts';
 import type { SurveyedSession } from '../../runtime/observe/survey/index.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
-import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printList } from '../listing.ts';

@@ -1,8 +1,7 @@
 /** Members over HTTP. They are detached: a program renews its membership until it leaves. */
 import { z } from 'zod';
 import { given } from '../../core/given.ts';
-import type { AssetTaken, Member, ViewChange } from '../../core/index.ts';
-import { coordinatorOf } from '../../core/index.ts';
+import { type AssetTaken, coordinatorOf, type Member, type ViewChange } from '../../core/index.ts';
 import { type Crew, crewJson, crewOf, memberJson } from '../../json/member.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Malformed } from '../../runtime/stored.ts';

@@ -1,4 +1,4 @@
-/** `signalbox pipeline cancel`: ends a pipeline for good, in any state. */
+/** `signalbox pipeline cancel|forget`: ends a pipeline for good, in any state; deletes one that has ended. */
 import type { Command } from '../command.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
@@ -31,6 +31,29 @@ Exit code 1 if there is no such pipeline, or if it was over before.`)
           return;
         }
         throw new CliExit(EXIT.no, `pipeline/${id}: it is ${record.state} already`, { outcome: record.state });
+      });
+    });
+}
+
+export function forget(command: Command): void {
+  command
+    .about(`delete a pipeline that has ended, and free its id
+
+Examples:
+  signalbox pipeline forget release-7
+  signalbox pipeline list --status done --names | xargs -n1 signalbox pipeline forget
+
+Exit code 1 if there is no such pipeline, or if it has not ended: cancel it first.`)
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .action(async (id: string) => {
+      await withBox(command, async (box) => {
+        if (!(await box.pipelines.forget(id))) {
+          const record = await box.pipelines.show(id);
+          if (record === undefined) throw noSuchPipeline(id);
+          const message = `pipeline/${id}: it is ${record.state} and has not ended; cancel it first`;
+          throw new CliExit(EXIT.no, message, { outcome: record.state });
+        }
+        command.answer({ pipeline: id, outcome: 'forgotten' }, printable(`pipeline/${id}: deleted`));
       });
     });
 }
