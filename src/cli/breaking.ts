@@ -7,6 +7,7 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { addHolder } from './holding.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { withBox } from './store.ts';
+import { plural } from './output.ts';
 
 interface Breakable {
   readonly resource: string;
@@ -31,7 +32,7 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
         const { resource } = one;
         const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
         if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
-        command.answer({ resource, broken, by, reason }, `${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
+        command.answer({ resource, broken, by, reason }, `${resource}: ended ${plural(broken, 'hold')}`);
       });
     });
 }

@@ -15,7 +15,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { handOver, jsonText, printable, tell } from './output.ts';
+import { handOver, jsonText, plural, printable, tell } from './output.ts';
 import { WaitLimit } from './opening.ts';
 import { lookAtWait, refusalTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
@@ -152,7 +152,7 @@ export async function patiently<T>(
 
 /** The holder had it already: without this, nothing would say that no second hold was made. */
 export function tellKept({ resource, holder, outcome, ...hold }: DetachedHold & { readonly weight?: number }): void {
-  const slots = `${hold.weight} slot${hold.weight === 1 ? '' : 's'}`;
+  const slots = plural(hold.weight ?? 1, 'slot');
   const told = {
     extended: 'held it already; the same hold, renewed',
     upgraded: 'was a reader and is the writer now; the same hold, renewed, with a new token',

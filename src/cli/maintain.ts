@@ -4,7 +4,7 @@ import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
 import { durationArgument } from './arguments.ts';
 import { warnOf } from './malformed.ts';
-import { print, printable, printJson } from './output.ts';
+import { plural, print, printable, printJson } from './output.ts';
 import { withBox } from './store.ts';
 
 interface Flags {
@@ -67,10 +67,10 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const freed = stale.filter(isFreed).length;
   const left = stale.length - freed;
   print(
-    `checked ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
-      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}` +
-      (requeued > 0 ? `, found ${requeued} task${requeued === 1 ? '' : 's'} without an owner` : '') +
-      (forgottenTasks > 0 ? `, forgot ${forgottenTasks} finished task${forgottenTasks === 1 ? '' : 's'}` : ''),
+    `checked ${plural(records, 'resource')}: freed ${plural(freed, 'stale hold')}` +
+      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${plural(forgotten, 'unused lock')}` +
+      (requeued > 0 ? `, found ${plural(requeued, 'task')} without an owner` : '') +
+      (forgottenTasks > 0 ? `, forgot ${plural(forgottenTasks, 'finished task')}` : ''),
   );
 }
 

@@ -51,7 +51,7 @@ export async function openToLook(url: string): Promise<Signalbox> {
 }
 
 /** Other problems with the place are reported when it is opened. */
-function isThere(url: string): boolean {
+export function isThere(url: string): boolean {
   if (!url.startsWith('file:')) return true;
   try {
     statSync(storeFile(parseFileUrl(url).directory));

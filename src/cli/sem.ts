@@ -12,7 +12,7 @@ import { quoted } from './pipeline/words.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
 import { semaphoreName } from './names.ts';
-import { print, printJson } from './output.ts';
+import { plural, print, printJson } from './output.ts';
 import { acquireByHand, type ResourceType, sharedSubcommands, type Summary } from './resource.ts';
 import { withBox } from './store.ts';
 import { semaphoreJson } from '../json/survey.ts';
@@ -34,7 +34,7 @@ const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
     const { resource, capacity, usedSlots, availableSlots, drained, holds, waiting } = semaphore;
     const isMade = capacity > 0;
     if (hasRules(semaphore)) print(`${resource}: ${rulesTold(semaphore, semaphore.limits)}`);
-    if (isMade) print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
+    if (isMade) print(`${resource}: ${usedSlots} of ${plural(capacity, 'slot')} in use, ${availableSlots} free`);
     else print(`${resource} has not been used.`);
     return drained !== undefined || (isMade && holds.length + waiting.length > 0);
   },
@@ -158,7 +158,7 @@ semaphore: make it with sem configure --capacity.`)
         await refuseUnknown(box, name, capacity);
         await semaphore.resize(capacity);
         if (command.isJson) printJson({ resource: semaphore.resource, capacity });
-        else print(`${semaphore.resource}: ${slotsTold(capacity)} from now on`);
+        else print(`${semaphore.resource}: ${plural(capacity, 'slot')} from now on`);
       });
     });
 }
@@ -236,8 +236,4 @@ async function refuseUnknown(box: Signalbox, name: string, capacity?: number): P
   const hint = near === undefined ? '' : `; did you mean ${near}?`;
   const make = `to make it: signalbox sem configure ${quoted(name)} --capacity ${capacity ?? 'NUMBER'}`;
   throw new CliExit(EXIT.usage, `semaphore/${name} does not exist${hint}\n  ${make}`);
-}
-
-function slotsTold(count: number): string {
-  return `${count} slot${count === 1 ? '' : 's'}`;
 }

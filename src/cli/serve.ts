@@ -44,6 +44,17 @@ interface ServerModule {
 
 const DEFAULT_PORT = 7300;
 
+const EXAMPLES = `
+Examples:
+  signalbox serve
+  signalbox serve --port 8443 --host 0.0.0.0 --cert tls.crt --key tls.key --allow-host box.example.org
+  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
+
+Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
+/docs describes the API for people, /openapi.json for programs; /mcp is for coding agents (signalbox mcp --help).
+Several servers may serve one store.
+Ctrl-C stops it; requests that wait keep their place in the queue.`;
+
 export function define(command: Command): void {
   command
     .addOption(
@@ -65,19 +76,7 @@ export function define(command: Command): void {
     .option('--witness-sign <file>', 'seal the record of the witness with this private key')
     .option('--witness-anchor <place>', 'also keep its checkpoints in a file, git:REF or command:COMMAND')
     .option('--witness-archive <directory>', 'export its entries to files there before they are trimmed')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox serve
-  signalbox serve --port 8443 --host 0.0.0.0 --cert tls.crt --key tls.key --allow-host box.example.org
-  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
-
-Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
-/docs describes the API for people, /openapi.json for programs; /mcp is for coding agents (signalbox mcp --help).
-Several servers may serve one store.
-Ctrl-C stops it; requests that wait keep their place in the queue.`,
-    )
+    .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {
       if ((flags.cert === undefined) !== (flags.key === undefined)) {
         throw new CliExit(EXIT.usage, '--cert and --key belong together: name both files');

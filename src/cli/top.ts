@@ -10,7 +10,7 @@ import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
 import { person, nothingBroken } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { paintFor, screen } from './output.ts';
+import { paintFor, plural, screen } from './output.ts';
 import { withBox } from './store.ts';
 import { emptyBoard, Heard } from './top/board.ts';
 import { type Frame, frameOf } from './top/frame.ts';
@@ -236,7 +236,7 @@ class Top {
     let message: string;
     try {
       const { broken } = await one.break({ holder: person(), reason, token });
-      message = `${resource}: ${broken === 0 ? nothingBroken(token) : `ended ${broken} hold${broken === 1 ? '' : 's'}`}`;
+      message = `${resource}: ${broken === 0 ? nothingBroken(token) : `ended ${plural(broken, 'hold')}`}`;
     } catch (error) {
       message = `${resource}: ${(error as Error).message}`;
     }

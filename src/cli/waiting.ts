@@ -9,6 +9,7 @@ import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { PlaceKept, withTicket } from './ticket.ts';
+import { joined } from './output.ts';
 
 export type WaitHolder = Pick<SurveyedHold, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'> &
   Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans' | 'isCollected'>>;
@@ -149,7 +150,7 @@ export async function refusalTold(
     : refusal.kind === 'full'
       ? `only ${refusal.free} free`
       : '';
-  const told = [isDrained(refusal) ? '' : what, who?.told ?? ''].filter((part) => part !== '').join('; ');
+  const told = joined([isDrained(refusal) ? '' : what, who?.told], '; ');
   const refused = new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
     resource,
     refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,

@@ -1,17 +1,16 @@
 /** Runs a hook: reads the client's payload, looks at the repository and its lock, and prints an answer in the client's form. */
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { gitEnvironment, identityFrom, isSameProcess, type ProcessIdentity } from '../../host/index.ts';
 import { spoken } from '../../core/index.ts';
-import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
+import { storeUrl } from '../../runtime/location/location.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import { open } from '../../runtime/open.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { tieIn } from '../../runtime/layout.ts';
-import { storeFile } from '../../store/embedded/index.ts';
-import { openToLook } from '../read-only.ts';
+import { isThere, openToLook } from '../read-only.ts';
 import { closing } from '../store.ts';
 import { print } from '../output.ts';
 import { isServerUrl } from '../remote/url.ts';
@@ -107,6 +106,7 @@ function branchIn(directory: string): string | undefined {
 /** Looks into the store of the directory in which git would push; the hook itself may run elsewhere. */
 async function lockIn(directory: string, lock: string, own: string | undefined): Promise<Looked['lock']> {
   const url = storeUrl(undefined, process.env, directory);
+  // Without a store there is no hold, so the lock is free.
   if (!isThere(url)) return { kind: 'free' };
   return closing(isServerUrl(url) ? await openServer(url) : await openToLook(url), async (box) => {
     const { locks } = await box.survey({ resource: { kind: 'lock', name: lock } });
@@ -170,10 +170,4 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
 
 async function openServer(url: string): Promise<Signalbox> {
   return (await import('../remote/open.ts')).openRemote(url);
-}
-
-/** Without a store there is no hold, so the lock is free. */
-function isThere(url: string): boolean {
-  if (!url.startsWith('file:')) return true;
-  return statSync(storeFile(parseFileUrl(url).directory), { throwIfNoEntry: false }) !== undefined;
 }

@@ -5,7 +5,7 @@ import { memberJson } from '../../json/member.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, type FollowFlags, following, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
-import { paintFor, printable, screen, tell } from '../output.ts';
+import { paintFor, plural, printable, screen, tell } from '../output.ts';
 import { type Layout, tableLines } from '../table.ts';
 
 export function list(command: Command): void {
@@ -92,13 +92,9 @@ function changeLine({ view, joined, left, changed, isResync }: ViewChange<Member
   const coordinator = coordinatorOf(view);
   const who = coordinator === null ? 'no coordinator' : `coordinator ${printable(coordinator)}`;
   const told = words.length === 0 ? '' : `${words.join(' ')}  `;
-  return `${timeOf(now)}  ${told}${paint('dim', `view ${view.version}: ${countTold(view.members.length)}, ${who}`)}`;
+  return `${timeOf(now)}  ${told}${paint('dim', `view ${view.version}: ${plural(view.members.length, 'member')}, ${who}`)}`;
 }
 
 function first(members: readonly Member[]): string | null {
   return coordinatorOf(viewOf(0, members));
-}
-
-function countTold(count: number): string {
-  return `${count} member${count === 1 ? '' : 's'}`;
 }

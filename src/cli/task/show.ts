@@ -9,7 +9,7 @@ import { printList } from '../listing.ts';
 import { look } from '../read-only.ts';
 import { countArgument } from '../events.ts';
 import { taskJson } from '../../json/task.ts';
-import { print, printable, printJson, tell } from '../output.ts';
+import { joined, print, printable, printJson, tell } from '../output.ts';
 import { factLines, type Layout, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
 import { isOwnerGone, OWNER_GONE, sessionsOfOwners } from './owner.ts';
@@ -87,14 +87,13 @@ export function listLines(tasks: readonly TaskView[], sessions: readonly Surveye
 }
 
 function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: TaskView, isGone: boolean): string {
-  const notes = [
+  return joined([
     isGone ? OWNER_GONE : '',
     blockedBy.length === 0 ? '' : `blocked: ${blockedBy.map(blockerTold).join('; ')}`,
     status === 'running' && owner !== undefined && !isLeased ? 'its owner has no lease' : '',
     status === 'failed' || status === 'pending' ? (reason ?? '') : '',
     capabilities.length === 0 ? '' : `needs ${capabilities.join(', ')}`,
-  ];
-  return notes.filter((note) => note !== '').join(' · ');
+  ]);
 }
 
 export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], now = Date.now()): readonly string[] {
@@ -128,8 +127,8 @@ export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], 
 
 function attemptsTold({ failures, losses, lossLimit }: TaskView): string {
   const lost = losses === 0 ? '' : `${losses} of ${lossLimit} lost with their worker`;
-  const parts = [failures === 0 ? '' : `${failures} failed`, lost].filter((part) => part !== '');
-  return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
+  const told = joined([failures === 0 ? '' : `${failures} failed`, lost], ', ');
+  return told === '' ? '' : ` (${told})`;
 }
 
 function retriesTold({ retries, failures, backoffMs, status }: TaskView): string {

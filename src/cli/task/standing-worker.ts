@@ -15,7 +15,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, printable, printJson, printText } from '../output.ts';
+import { complain, plural, printable, printJson, printText } from '../output.ts';
 import { NOT_STARTED } from '../run/attended.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { Voice } from '../run/voice.ts';
@@ -86,7 +86,7 @@ class Crew {
     closing.addEventListener('abort', () => {
       // A store that is over ends the tasks too.
       if (this.#running > 0 && !Failure.is(closing.reason, 'closed'))
-        this.#say(`finishing ${this.#running === 1 ? '1 task' : `${this.#running} tasks`}; Ctrl-C again to give up`);
+        this.#say(`finishing ${plural(this.#running, 'task')}; Ctrl-C again to give up`);
     });
     // The worker that it killed cannot say so.
     const lost = await this.#box.on('task:failed', (event) => {
@@ -112,10 +112,10 @@ class Crew {
   #endIdle(): void {
     if (this.#elsewhere > 0)
       this.#say(
-        `nothing left to do here; ${this.#elsewhere === 1 ? '1 task is' : `${this.#elsewhere} tasks are`} still running under other workers`,
+        `nothing left to do here; ${plural(this.#elsewhere, 'task')} ${this.#elsewhere === 1 ? 'is' : 'are'} still running under other workers`,
       );
     const failed = this.#failed.size;
-    if (failed > 0) throw new CliExit(EXIT.no, `${failed === 1 ? '1 task' : `${failed} tasks`} failed; ${SEE_FAILED}`);
+    if (failed > 0) throw new CliExit(EXIT.no, `${plural(failed, 'task')} failed; ${SEE_FAILED}`);
   }
 
   async #line(over: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /** Locks on GitHub Issues, as the page has them: a section with the locks of the store, and a page for each. */
 import type { BoardView } from '../../github/board.ts';
-import { printable } from '../output.ts';
+import { joined, printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
 import { factLines } from '../table.ts';
 import type { Page } from './details.ts';
@@ -27,7 +27,7 @@ export function issuesOf({ repository, locks, asOf, trouble }: BoardView, now: n
         : counted([`${locks.length} held`, `${stale} not renewed in time`]);
   return {
     title: 'On GitHub',
-    told: [repository, state].filter((part) => part !== '').join('  '),
+    told: joined([repository ?? '', state], '  '),
     rows: locks.map((one) => issueRow(one, now)),
     empty:
       trouble === null && asOf !== null

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { shown } from '../../failure.ts';
 import { newKey, publicKeyIn } from '../../host/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { notWritten } from './segment.ts';
 
 export function key(command: Command): void {
   command
@@ -50,9 +51,7 @@ function writeNew(file: string, text: string, mode: number): void {
   try {
     writeFileSync(file, text, { mode, flag: 'wx' });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'EEXIST' ? 'is there already, and is not overwritten' : `cannot be written: ${message}`;
-    throw new CliExit(EXIT.usage, `${shown(file)} ${why}`);
+    throw notWritten(shown(file), error);
   }
 }
 

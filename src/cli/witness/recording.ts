@@ -11,15 +11,8 @@ import { exportOf, exportTo } from './segment.ts';
 import { Story, storyLines } from './story.ts';
 import { withWitness } from './with-witness.ts';
 
-interface FilterFlags {
-  readonly actor?: string;
-  readonly resource?: string;
-  readonly event?: string;
-  readonly trace?: string;
-  readonly component?: string;
-  readonly since?: number;
-  readonly until?: number;
-}
+/** The same fields as the filter, with times that are durations before now. */
+type FilterFlags = WitnessFilter;
 
 function addFilters(command: Command): Command {
   return command
