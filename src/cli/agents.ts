@@ -1,7 +1,7 @@
 /** `signalbox agents …`: what coding agents need to share a repository. */
 import { type Command, InvalidArgumentError, Option } from './command.ts';
-import { accessSync, constants, realpathSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { nameProblem } from '../core/index.ts';
 import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, shellWord, type Terms } from './agents/content.ts';
 import type { Change } from './agents/init.ts';
@@ -9,6 +9,7 @@ import { PROTECTED } from './agents/judge.ts';
 import { NAMES } from './arguments.ts';
 import { all } from './task/arguments.ts';
 import { EXIT } from './exit-code.ts';
+import { findProgram } from './run/program.ts';
 import { complain, print, printable, printJson } from './output.ts';
 
 const EXAMPLES = `
@@ -146,16 +147,12 @@ function notFound(program: string): readonly string[] {
 }
 
 function isOnPath(program: string): boolean {
-  const isThere = (path: string): boolean => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  if (program.includes('/')) return isThere(program);
-  return (process.env['PATH'] ?? '').split(delimiter).some((directory) => isThere(join(directory, program)));
+  try {
+    findProgram(program, process.env);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 interface HookFlags {

@@ -38,15 +38,9 @@ export function limitArgument(text: string): number {
   return ms;
 }
 
-/** `written`: the default as a user would write it. */
-export function durationOption(
-  name: string,
-  purpose: string,
-  ms: number,
-  written: string,
-  parse = durationArgument,
-): Option {
-  return new Option(`${name} <duration>`, purpose).argParser(parse).default(ms, written);
+/** `usual`: the default as a user would write it. */
+export function durationOption(name: string, purpose: string, usual: string, parse = durationArgument): Option {
+  return new Option(`${name} <duration>`, purpose).argParser(parse).default(parse(usual), usual);
 }
 
 /** Checks only that it is a whole number; the library checks which numbers it accepts. */

@@ -1,8 +1,8 @@
 /** `signalbox maintain`: does one round of the maintenance that long-lived processes do every 30 s. */
-import { type Command, Option } from './command.ts';
+import type { Command } from './command.ts';
 import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
-import { durationArgument } from './arguments.ts';
+import { durationOption } from './arguments.ts';
 import { warnOf } from './malformed.ts';
 import { plural, print, printable, printJson } from './output.ts';
 import { withBox } from './store.ts';
@@ -27,7 +27,7 @@ use the library do it by themselves.`;
 export function define(command: Command): void {
   command
     .option('--watch', 'repeat until interrupted')
-    .addOption(everyOption())
+    .addOption(durationOption('--every', 'with --watch: how often', '30s'))
     .option('--no-reclaim', 'warn of stale holds, but free none')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {
@@ -80,9 +80,4 @@ function staleLine({ resource, holder, token, isFreed }: SweptHold): string {
 
 function isFreed(hold: SweptHold): boolean {
   return hold.isFreed;
-}
-
-function everyOption(): Option {
-  const option = new Option('--every <duration>', 'with --watch: how often');
-  return option.argParser(durationArgument).default(30_000, '30s');
 }

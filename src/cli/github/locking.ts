@@ -24,7 +24,7 @@ Examples:
 
 Exit code 75 if it is taken, 69 if GitHub cannot be reached.`)
     .argument('<issue>', 'its number', issueNumber)
-    .addOption(durationOption('--ttl', 'how long it is yours', 300_000, '5m'))
+    .addOption(durationOption('--ttl', 'how long it is yours', '5m'))
     .action(async (issue: number, options: AskOptions) => {
       const manager = managerFor(options, options.ttl);
       const result = await interruptible((signal) => manager.acquireLock(issue, askingOf(options, signal)));

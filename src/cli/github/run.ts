@@ -27,11 +27,9 @@ Exit codes: as of signalbox run.`)
     .usage('ISSUE --worker ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<issue>', 'its number', issueNumber)
     .argument('<command...>', 'what to run, with its arguments')
-    .addOption(durationOption('--ttl', 'how long the lock outlives this process if it vanishes', 300_000, '5m'))
+    .addOption(durationOption('--ttl', 'how long the lock outlives this process if it vanishes', '5m'))
     .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', onLostArgument, 'term')
-    .addOption(
-      durationOption('--grace', 'between TERM and KILL, and for processes the command leaves behind', 5_000, '5s'),
-    )
+    .addOption(durationOption('--grace', 'between TERM and KILL, and for processes the command leaves behind', '5s'))
     .action(async (issue: number, argv: string[], options: RunOptions) => endLike(await held(issue, argv, options)));
 }
 

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from '../command.ts';
 import { type Json, nameProblem } from '../../core/index.ts';
 import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument, given, limitArgument } from '../arguments.ts';
+import { durationOption, given, limitArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openBox } from '../store.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
@@ -18,12 +18,9 @@ interface Flags {
   readonly sensitive?: true;
   readonly metadata?: Json;
   readonly weight?: number;
-  readonly grace?: number;
-  readonly ttl?: number;
+  readonly grace: number;
+  readonly ttl: number;
 }
-
-const GRACE_MS = 5000;
-const TTL_MS = 15_000;
 
 export function join(command: Command): void {
   command
@@ -46,20 +43,14 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
     .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
     .option('--sensitive', 'the witness enters only a hash of the metadata')
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL if the membership is lost (default: 5s)',
-      durationArgument,
-    )
-    .option(
-      '--ttl <duration>',
-      'how long the member outlives this process if it vanishes (default: 15s)',
-      limitArgument,
+    .addOption(durationOption('--grace', 'time between TERM and KILL if the membership is lost', '5s'))
+    .addOption(
+      durationOption('--ttl', 'how long the member outlives this process if it vanishes', '15s', limitArgument),
     )
     .action(async (words: string[], flags: Flags) => {
       const { id, argv } = memberAndCommand(words);
-      const { grace = GRACE_MS, ttl = TTL_MS } = flags;
-      const terms = { graceMs: grace, onLost: 'term' as const };
+      const { grace: graceMs, ttl } = flags;
+      const terms = { graceMs, onLost: 'term' as const };
       const ended = await runAlongside(argv, terms, 'now-and-then', async ({ leaving }) => {
         const box = await openBox(command, { sessionTtlMs: ttl, maintains: true }, leaving);
         try {
@@ -99,7 +90,7 @@ async function joined(box: Signalbox, id: string, flags: Flags, isThroughServer:
     // The notes of the command are deleted after the member has left, so the store is closed last.
     abandon: () => box.close(),
     ...(!isThroughServer && {
-      noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
+      noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl },
     }),
   };
 }
