@@ -22,7 +22,7 @@ import {
 } from './holding.ts';
 import { lockName } from './names.ts';
 import { print, printJson } from './output.ts';
-import { acquireByHand, type ResourceType, sharedSubcommands, type Summary } from './resource.ts';
+import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
 import { withBox } from './store.ts';
 import { lockJson } from '../json/survey.ts';
 
@@ -32,7 +32,10 @@ const LOCK: ResourceType<SurveyedLock> = {
   of: (box, name) => box.lock(name),
   in: ({ locks }) => locks,
   json: lockJson,
-  summary: lockSummary,
+  summary: ({ holds }) => [
+    holds.some(({ isStale }) => isStale) ? 'stale' : (holds[0]?.mode ?? 'free'),
+    holds.map(({ holder }) => holder).join(', '),
+  ],
   configure: async (box, name, settings) => box.ensureLock(name, settings),
   headline: (lock) => {
     const { resource, holds, waiting } = lock;
@@ -86,11 +89,6 @@ $SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if
   },
 };
 
-function lockSummary({ name, holds, waiting }: SurveyedLock): Summary {
-  const state = holds.some(({ isStale }) => isStale) ? 'stale' : (holds[0]?.mode ?? 'free');
-  return { name, state, holders: holds.map(({ holder }) => holder).join(', '), waiting: waiting.length };
-}
-
 const EXAMPLES = `
 Examples:
   TOKEN=$(signalbox lock acquire staging --holder agent:7 --ttl 5m --reason 'trying the new build')
@@ -108,9 +106,8 @@ export function define(command: Command): void {
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(
-    command
-      .about(`acquire a lock and print its token
+  command
+    .about(`acquire a lock and print its token
 
 Examples:
   TOKEN=$(signalbox lock acquire staging --holder agent:7)
@@ -125,8 +122,8 @@ Examples:
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
 --holder again gets the same token. --pid ends it sooner: on a store in a file it is free as soon as that process has
 ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 interrupted.`)
-      .argument('<name>', 'of the lock', (text: string) => lockName(text, 'acquire')),
-  )
+    .argument('<name>', 'of the lock', (text: string) => lockName(text, 'acquire'));
+  addAcquireOptions(command)
     .option('--shared', 'acquire it as a reader, together with other readers')
     .action(async (name: string, flags: AcquireFlags & { shared?: true }) => {
       const mode = flags.shared ? 'shared' : 'exclusive';

@@ -41,7 +41,7 @@ import { complain, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
-import { type Layout, screenLayout, tableLines } from './table.ts';
+import { screenLayout, tableLines } from './table.ts';
 import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketsIn } from './ticket.ts';
 import { whoLines } from './who-table.ts';
 
@@ -58,23 +58,21 @@ interface Resource {
 /** The subcommands of both, except `acquire` and `list`. */
 type Shared = 'renew' | 'release' | 'configure' | 'show' | 'break';
 
-/** A row of `list`. */
-export interface Summary {
+interface Surveyed {
   readonly name: string;
-  readonly state: string;
-  readonly holders: string;
-  readonly waiting: number;
+  readonly waiting: readonly unknown[];
 }
 
 /** Where locks and semaphores differ on the command line. `One`: as a survey describes it. */
-export interface ResourceType<One extends { readonly name: string }> {
+export interface ResourceType<One extends Surveyed> {
   readonly kind: 'lock' | 'semaphore';
   /** Reads a name as users type it after this subcommand. */
   argument(text: string, subcommand: string): string;
   of(box: Signalbox, name: string): Resource;
   in(survey: Survey): readonly One[];
   json(one: One, at: number): object;
-  summary(one: One): Summary;
+  /** The cells of its row in `list` between its name and how many wait. */
+  summary(one: One): readonly [state: string, holders: string];
   configure: Configure;
   /** Prints what `show` has above its table, and says whether the table follows. */
   headline(one: One): boolean;
@@ -82,7 +80,7 @@ export interface ResourceType<One extends { readonly name: string }> {
   readonly help: Readonly<Record<Shared, string>>;
 }
 
-export function sharedSubcommands<One extends { readonly name: string }>(
+export function sharedSubcommands<One extends Surveyed>(
   type: ResourceType<One>,
 ): Record<Shared | 'list', (command: Command) => Command> {
   const named = (command: Command, name: Shared): Command =>
@@ -233,7 +231,7 @@ function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 
   });
 }
 
-function addShowing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
+function addShowing<One extends Surveyed>(command: Command, type: ResourceType<One>): Command {
   return command.action(async (name: string) => {
     const { found: survey, missing } = await look(command, (box) =>
       box.survey({ resource: { kind: type.kind, name: type.of(box, name).name } }),
@@ -247,7 +245,7 @@ function addShowing<One extends { readonly name: string }>(command: Command, typ
   });
 }
 
-function addListing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
+function addListing<One extends Surveyed>(command: Command, type: ResourceType<One>): Command {
   const { kind } = type;
   const example = `signalbox ${command.parent?.name()} list`;
   return command
@@ -271,16 +269,15 @@ function addListing<One extends { readonly name: string }>(command: Command, typ
           malformed,
         }),
         nothing: `No ${kind} has been used.`,
-        lines: (all, layout) => listLines(kind, all.map(type.summary), layout),
+        lines: (all, layout) => {
+          const header = [kind.toUpperCase(), kind === 'lock' ? 'STATE' : 'USED', 'HOLDERS', 'WAITING'];
+          const cells = (one: One): readonly string[] => [one.name, ...type.summary(one), String(one.waiting.length)];
+          return tableLines(
+            header,
+            all.map((one) => ({ cells: cells(one) })),
+            layout,
+          );
+        },
       });
     });
-}
-
-function listLines(kind: 'lock' | 'semaphore', all: readonly Summary[], layout: Layout): string[] {
-  const header = [kind.toUpperCase(), kind === 'lock' ? 'STATE' : 'USED', 'HOLDERS', 'WAITING'];
-  return tableLines(
-    header,
-    all.map(({ name, state, holders, waiting }) => ({ cells: [name, state, holders, String(waiting)] })),
-    layout,
-  );
 }

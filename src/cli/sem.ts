@@ -13,7 +13,7 @@ import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
 import { semaphoreName } from './names.ts';
 import { plural, print, printJson } from './output.ts';
-import { acquireByHand, type ResourceType, sharedSubcommands, type Summary } from './resource.ts';
+import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
 import { withBox } from './store.ts';
 import { semaphoreJson } from '../json/survey.ts';
 
@@ -29,7 +29,11 @@ const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
   },
   in: ({ semaphores }) => semaphores,
   json: semaphoreJson,
-  summary: semaphoreSummary,
+  summary: ({ capacity, usedSlots, drained, holds }) => {
+    const stale = holds.some(({ isStale }) => isStale) ? ', stale' : '';
+    const state = `${usedSlots} of ${capacity}${stale}${drained === undefined ? '' : ', drained'}`;
+    return [state, holds.map(({ holder, weight }) => (weight === 1 ? holder : `${holder} ×${weight}`)).join(', ')];
+  },
   headline: (semaphore) => {
     const { resource, capacity, usedSlots, availableSlots, drained, holds, waiting } = semaphore;
     const isMade = capacity > 0;
@@ -79,13 +83,6 @@ $SIGNALBOX_HOLDER, or user:NAME). The next in line get the slots. Exit code 1 if
   },
 };
 
-function semaphoreSummary({ name, capacity, usedSlots, drained, holds, waiting }: SurveyedSemaphore): Summary {
-  const stale = holds.some(({ isStale }) => isStale) ? ', stale' : '';
-  const state = `${usedSlots} of ${capacity}${stale}${drained === undefined ? '' : ', drained'}`;
-  const holders = holds.map(({ holder, weight }) => (weight === 1 ? holder : `${holder} ×${weight}`)).join(', ');
-  return { name, state, holders, waiting: waiting.length };
-}
-
 const EXAMPLES = `
 Examples:
   TOKEN=$(signalbox sem acquire api --capacity 4 --holder agent:7)
@@ -107,9 +104,8 @@ export function define(command: Command): void {
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(
-    command
-      .about(`acquire slots and print the token
+  command
+    .about(`acquire slots and print the token
 
 Examples:
   TOKEN=$(signalbox sem acquire api --capacity 4 --holder agent:7)
@@ -118,8 +114,8 @@ Examples:
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
 --holder again keeps its slots, and gets more if --weight is larger. Exit codes: 75 not acquired in time;
 64 more than the capacity, or another capacity than the semaphore has.`)
-      .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text, 'acquire')),
-  )
+    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text, 'acquire'));
+  addAcquireOptions(command)
     .option('--weight <number>', 'how many slots in all', numberArgument, 1)
     .option('--capacity <number>', 'the capacity; needed at the first use', numberArgument)
     .action(async (name: string, flags: AcquireFlags & { weight: number; capacity?: number }) => {

@@ -161,9 +161,7 @@ async function release(input: Release, { seat, caller }: ToolCall): Promise<Told
         'ambiguous',
         `${who} has ${resource} ${outcome.tokens.length} times.`,
         'Call release with one of these tokens.',
-        {
-          ...{ resource, tokens: outcome.tokens },
-        },
+        { resource, tokens: outcome.tokens },
       );
   }
 }

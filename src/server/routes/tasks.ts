@@ -89,9 +89,7 @@ export const tasks: readonly Operation[] = [
       throw new Problem(
         'exists',
         `task/${task}: this id is taken by a task that is ${outcome.status}; that task was not changed`,
-        {
-          ...{ task, taskStatus: outcome.status },
-        },
+        { task, taskStatus: outcome.status },
       );
     },
   }),
