@@ -6,22 +6,27 @@ export function isServerUrl(url: string): boolean {
   return /^https?:\/\//i.test(url);
 }
 
-/** The others need the store itself: they run commands under its leases, read keys of all kinds, or write whole files. */
-const THROUGH_A_SERVER: readonly (readonly [command: string, subcommands?: string])[] = [
-  ...(['run', 'lead', 'lock', 'sem', 'who', 'status', 'members', 'guard'] as const).map((name) => [name] as const),
-  ['task', 'publish run work claim renew release complete fail retry requeue forget show list watch'],
-  ['pipeline', 'list status cancel resume forget'],
-  ['bus', 'get put delete'],
-  ['token', 'create list revoke'],
-  ['witness', 'tail show record checkpoint verify export'],
-  ['events', 'tail'],
-];
+const ALL = 'all';
+
+/**
+ * Which subcommands of each command. The others need the store itself: they run commands under its leases, read keys of all kinds,
+ * or write whole files.
+ */
+const THROUGH_A_SERVER: Readonly<Record<string, string>> = {
+  ...{ run: ALL, lead: ALL, lock: ALL, sem: ALL, who: ALL, status: ALL, members: ALL, guard: ALL },
+  task: 'publish run work claim renew release complete fail retry requeue forget show list watch',
+  pipeline: 'list status cancel resume forget',
+  bus: 'get put delete',
+  token: 'create list revoke',
+  witness: 'tail show record checkpoint verify export',
+  events: 'tail',
+};
 
 export function refuseUnlessThroughServer(command: Command, url: string): void {
   const path = pathOf(command);
-  const [name, subcommand = ''] = path.split(' ');
-  const [known, some] = THROUGH_A_SERVER.find(([one]) => one === name) ?? [];
-  if (known !== undefined && (some ?? subcommand).split(' ').includes(subcommand)) return;
+  const [name = '', subcommand = ''] = path.split(' ');
+  const some = THROUGH_A_SERVER[name];
+  if (some === ALL || some?.split(' ').includes(subcommand) === true) return;
   const [why, instead] = INSTEAD[path] ?? [];
   throw notThroughServer(`signalbox ${path}`, url, why, instead?.replace('URL', url));
 }
