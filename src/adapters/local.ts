@@ -1,12 +1,13 @@
 /** The adapters to this machine. Creating them does not inspect anything yet. */
+import { given } from '../core/given.ts';
 import { LONGEST_MS } from '../core/index.ts';
+import { Failure, shown } from '../failure.ts';
 import type { Adapters, Issues } from './adapters.ts';
-import { type CommandsOptions, realCommands } from './commands.ts';
+import { realCommands } from './commands.ts';
 import { realFiles } from './files.ts';
 import { realGit } from './git.ts';
 import { chosenIssues } from './issues/choice.ts';
 import type { GitHubIssuesOptions } from './issues/github.ts';
-import { checkLimit } from './limit.ts';
 import { realSessions } from './sessions.ts';
 
 /** Where to look, and within which limits. */
@@ -39,33 +40,26 @@ export interface LocalAdaptersOptions {
 /** The adapters of this machine: git, files, commands, tmux and issues. */
 export function localAdapters(options: LocalAdaptersOptions): Adapters {
   const { root, env = process.env, issues, github, fileLimitBytes, gitTimeoutMs, tmuxSocketName } = options;
-  const { commandTimeoutMs, commandGraceMs, outputLimitBytes } = options;
-  checkLimits(options);
-  const commands: CommandsOptions = {
-    ...{ root, env },
-    ...(commandTimeoutMs !== undefined && { timeoutMs: commandTimeoutMs }),
-    ...(commandGraceMs !== undefined && { graceMs: commandGraceMs }),
-    ...(outputLimitBytes !== undefined && { outputLimitBytes }),
-  };
+  const { commandTimeoutMs, commandGraceMs: graceMs, outputLimitBytes } = options;
+  for (const [name, least, most] of LIMITS) checkLimit(name, options[name] ?? least, least, most);
   return {
-    git: realGit({ root, env, ...(gitTimeoutMs !== undefined && { timeoutMs: gitTimeoutMs }) }),
-    files: realFiles({ root, ...(fileLimitBytes !== undefined && { limitBytes: fileLimitBytes }) }),
-    commands: realCommands(commands),
-    sessions: realSessions({ env, ...(tmuxSocketName !== undefined && { socketName: tmuxSocketName }) }),
-    issues: chosenIssues(issues, { root, env, ...(github !== undefined && { github }) }),
+    git: realGit({ root, env, ...given({ timeoutMs: gitTimeoutMs }) }),
+    files: realFiles({ root, ...given({ limitBytes: fileLimitBytes }) }),
+    commands: realCommands({ root, env, ...given({ timeoutMs: commandTimeoutMs, graceMs, outputLimitBytes }) }),
+    sessions: realSessions({ env, ...given({ socketName: tmuxSocketName }) }),
+    issues: chosenIssues(issues, { root, env, ...given({ github }) }),
   };
 }
 
-function checkLimits({
-  commandTimeoutMs,
-  commandGraceMs,
-  gitTimeoutMs,
-  outputLimitBytes,
-  fileLimitBytes,
-}: LocalAdaptersOptions): void {
-  checkLimit('commandTimeoutMs', commandTimeoutMs ?? 1, 1, LONGEST_MS);
-  checkLimit('commandGraceMs', commandGraceMs ?? 0, 0, LONGEST_MS);
-  checkLimit('gitTimeoutMs', gitTimeoutMs ?? 1, 1, LONGEST_MS);
-  checkLimit('outputLimitBytes', outputLimitBytes ?? 16, 16);
-  checkLimit('fileLimitBytes', fileLimitBytes ?? 0, 0);
+const LIMITS = [
+  ['commandTimeoutMs', 1, LONGEST_MS],
+  ['commandGraceMs', 0, LONGEST_MS],
+  ['gitTimeoutMs', 1, LONGEST_MS],
+  ['outputLimitBytes', 16],
+  ['fileLimitBytes', 0],
+] as const;
+
+function checkLimit(name: string, value: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  throw new Failure('invalid', `${name} is ${shown(value)}: a whole number from ${least} to ${most} was expected`);
 }

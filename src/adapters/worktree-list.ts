@@ -1,4 +1,5 @@
 /** Reads the output of `git worktree list --porcelain`. The first worktree is the main one. */
+import { given } from '../core/given.ts';
 
 export interface Worktree {
   readonly path: string;
@@ -20,16 +21,8 @@ export function parseWorktrees(text: string, separator: '\0' | '\n'): readonly W
       const values = new Map(attributes);
       const path = values.get('worktree');
       if (path === undefined) return [];
-      const [branch, head] = [values.get('branch'), values.get('HEAD')];
-      return [
-        {
-          path,
-          ...(branch !== undefined && { branch }),
-          ...(head !== undefined && { head }),
-          isBare: values.has('bare'),
-          isLocked: values.has('locked'),
-        },
-      ];
+      const checkedOut = given({ branch: values.get('branch'), head: values.get('HEAD') });
+      return [{ path, ...checkedOut, isBare: values.has('bare'), isLocked: values.has('locked') }];
     });
 }
 

@@ -5,7 +5,6 @@ import { Failure } from '../failure.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { withoutPassword } from '../store/index.ts';
 import { quoted } from './pipeline/words.ts';
-import type { GlobalOptions } from './program.ts';
 import { serverOf } from './remote/url.ts';
 import { WitnessOff } from './witness/with-witness.ts';
 
@@ -36,7 +35,7 @@ function witnessIsOff(command: Command): string {
     const how = 'restart signalbox serve with ?witness=on at the end of the URL of its store';
     return `${what}\n  to switch it on, on the machine of the server:\n  ${how}`;
   }
-  const url = withoutPassword(storeUrl(command.optsWithGlobals<GlobalOptions>().store));
+  const url = withoutPassword(storeUrl(command.optsWithGlobals<{ readonly store?: string }>().store));
   const on = `${url}${url.includes('?') ? '&' : '?'}witness=on`;
   return `${what}\n  to switch it on, while no other process uses the store:\n  signalbox witness tail --store ${quoted(on)}`;
 }

@@ -1,15 +1,16 @@
 /** `signalbox agents …`: what coding agents need to share a repository. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { accessSync, constants, realpathSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from './command.ts';
+import { realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { nameProblem } from '../core/index.ts';
 import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, shellWord, type Terms } from './agents/content.ts';
 import type { Change } from './agents/init.ts';
 import { PROTECTED } from './agents/judge.ts';
 import { NAMES } from './arguments.ts';
+import { all } from './task/arguments.ts';
 import { EXIT } from './exit-code.ts';
+import { findProgram } from './run/program.ts';
 import { complain, print, printable, printJson } from './output.ts';
-import { isJson } from './store.ts';
 
 const EXAMPLES = `
 Examples:
@@ -18,9 +19,7 @@ Examples:
   signalbox agents init --for codex`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  init(command.command('init'));
-  hook(command.command('hook'));
+  command.addHelpText('after', EXAMPLES).subcommands({ init, hook });
 }
 
 interface InitFlags {
@@ -33,26 +32,14 @@ interface InitFlags {
 }
 
 function init(command: Command): void {
-  const all = (value: string, before: readonly Client[]): readonly Client[] => {
+  const clients = (value: string, before: readonly Client[]): readonly Client[] => {
     const client = CLIENTS.find((one) => one === value);
     if (client === undefined) throw new InvalidArgumentError(`expected ${CLIENTS.join(', ')}`);
     return [...before, client];
   };
   command
-    .description('teach coding agents to take turns in this repository')
-    .option('--dir <dir>', 'the repository (default: the one around the current directory)')
-    .option('--for <client>', `only for this client: ${CLIENTS.join(', ')} (repeatable)`, all, [] as readonly Client[])
-    .option('--lock <name>', 'the lock that a push to main needs', lockName, DEFAULT_TERMS.lock)
-    .option(
-      '--command <command>',
-      'how the clients start signalbox, if not by its name on the PATH',
-      DEFAULT_TERMS.command,
-    )
-    .option('--print', 'print what would be in each file, and write nothing')
-    .option('--dry-run', 'report what would be done, and write nothing')
-    .addHelpText(
-      'after',
-      `
+    .about(`teach coding agents to take turns in this repository
+
 Examples:
   signalbox agents init
   signalbox agents init --dry-run --json | jq '.files[] | select(.change != "unchanged")'
@@ -62,8 +49,22 @@ Examples:
 Writes a block into AGENTS.md, the MCP server into .mcp.json, .codex/config.toml and .cursor/mcp.json, and the hooks
 into .claude/settings.json and .codex/hooks.json. The rest of these files stays as it is; running it again changes
 nothing. Exit code 1: a file was left as it is, because it cannot be read, or leads out of the repository; the report
-says why. Exit code 64: there is no repository around the current directory, and --dir names no directory.`,
+says why. Exit code 64: there is no repository around the current directory, and --dir names no directory.`)
+    .option('--dir <dir>', 'the repository (default: the one around the current directory)')
+    .option(
+      '--for <client>',
+      `only for this client: ${CLIENTS.join(', ')} (repeatable)`,
+      clients,
+      [] as readonly Client[],
     )
+    .option('--lock <name>', 'the lock that a push to main needs', lockName, DEFAULT_TERMS.lock)
+    .option(
+      '--command <command>',
+      'how the clients start signalbox, if not by its name on the PATH',
+      DEFAULT_TERMS.command,
+    )
+    .option('--print', 'print what would be in each file, and write nothing')
+    .option('--dry-run', 'report what would be done, and write nothing')
     .action(async (flags: InitFlags) => {
       const { plan } = await import('./agents/init.ts');
       const { rootOf } = await import('./agents/place.ts');
@@ -85,7 +86,7 @@ type Planned = Change & { readonly text?: string };
 
 function printFiles(command: Command, root: string, changes: readonly Planned[]): void {
   const shown = changes.map(({ path, change, why, text }) => ({ path, change, why, text }));
-  if (isJson(command)) return printJson({ root, isDryRun: true, files: shown });
+  if (command.isJson) return printJson({ root, isDryRun: true, files: shown });
   for (const { path, change, why, text } of shown) {
     print(`==> ${path} <==`);
     print(text?.trimEnd() ?? printable(`(${change}: ${why ?? ''})`));
@@ -111,7 +112,7 @@ function reportChanges(
   const isDryRun = dryRun === true;
   const wanting = changes.filter(({ change }) => change === 'left' || change === 'refused');
   if (wanting.length > 0) process.exitCode = EXIT.no;
-  if (isJson(command)) {
+  if (command.isJson) {
     const files = changes.map(({ path, what, change, why }) => ({ path, what, change, why: why ?? null }));
     return printJson({ root, isDryRun, files });
   }
@@ -146,16 +147,12 @@ function notFound(program: string): readonly string[] {
 }
 
 function isOnPath(program: string): boolean {
-  const isThere = (path: string): boolean => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  if (program.includes('/')) return isThere(program);
-  return (process.env['PATH'] ?? '').split(delimiter).some((directory) => isThere(join(directory, program)));
+  try {
+    findProgram(program, process.env);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 interface HookFlags {
@@ -166,9 +163,17 @@ interface HookFlags {
 
 function hook(command: Command): void {
   const clients: readonly HookedClient[] = ['claude-code', 'codex'];
-  const names = (value: string, before: readonly string[]): readonly string[] => [...before, value];
   command
-    .description('the program of the hooks: reads what a client sends on stdin, and answers it')
+    .about(`the program of the hooks: reads what a client sends on stdin, and answers it
+
+Examples:
+  signalbox agents hook claude-code < payload.json
+  signalbox agents hook codex --lock merge --branch main --branch release
+
+Clients call it; "agents init" writes it into their settings. Before a tool runs it refuses a git push to main without
+the lock; at the start of a session it tells the agent its name, and at the end it releases what was taken under it.
+The lock is that of the repository in which git would push: cd and git -C in the command count.
+It lets everything else through and prints nothing. Exit code 0 always; a refusal is in the JSON on stdout.`)
     .argument('<client>', clients.join(' or '), (text: string) => {
       if (!clients.includes(text as HookedClient)) throw new InvalidArgumentError(`expected ${clients.join(' or ')}`);
       return text;
@@ -178,19 +183,7 @@ function hook(command: Command): void {
     .addOption(
       new Option('--branch <name>', `a branch that needs it (default: ${PROTECTED.join(', ')}; repeatable)`)
         .default([])
-        .argParser(names),
-    )
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox agents hook claude-code < payload.json
-  signalbox agents hook codex --lock merge --branch main --branch release
-
-Clients call it; "agents init" writes it into their settings. Before a tool runs it refuses a git push to main without
-the lock; at the start of a session it tells the agent its name, and at the end it releases what was taken under it.
-The lock is that of the repository in which git would push: cd and git -C in the command count.
-It lets everything else through and prints nothing. Exit code 0 always; a refusal is in the JSON on stdout.`,
+        .argParser(all),
     )
     .action(async (client: string, { lock, command: program, branch }: HookFlags) => {
       const { answerHook } = await import('./agents/hook.ts');

@@ -3,6 +3,8 @@ import { InvalidArgumentError, Option } from 'commander';
 import { nameProblem } from '../core/index.ts';
 import { parseDuration, SHORTEST_TTL_MS } from './duration.ts';
 
+export { given } from '../core/given.ts';
+
 /** As `nameProblem` accepts them. */
 export const NAMES = '1 to 200 printable characters';
 
@@ -36,15 +38,9 @@ export function limitArgument(text: string): number {
   return ms;
 }
 
-/** `written`: the default as a user would write it. */
-export function durationOption(
-  name: string,
-  purpose: string,
-  ms: number,
-  written: string,
-  parse = durationArgument,
-): Option {
-  return new Option(`${name} <duration>`, purpose).argParser(parse).default(ms, written);
+/** `usual`: the default as a user would write it. */
+export function durationOption(name: string, purpose: string, usual: string, parse = durationArgument): Option {
+  return new Option(`${name} <duration>`, purpose).argParser(parse).default(parse(usual), usual);
 }
 
 /** Checks only that it is a whole number; the library checks which numbers it accepts. */
@@ -70,11 +66,4 @@ export function portArgument(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
   throw new InvalidArgumentError('expected a port, from 0 to 65535');
-}
-
-/** Drops the options that were not given: the library treats `undefined` and absent differently. */
-export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }

@@ -1,13 +1,13 @@
 /** `lock break` and `sem break`: an administrator ends every hold. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { userInfo } from 'node:os';
 import type { Breaking } from '../runtime/holds/terms.ts';
 import { given, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { addHolder } from './holding.ts';
-import { print, printJson } from './output.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
+import { plural } from './output.ts';
 
 interface Breakable {
   readonly resource: string;
@@ -27,19 +27,18 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
     .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
     .action(async (name: string, { holder, reason, token }: Flags) => {
       await withBox(command, async (box) => {
-        const by = holder ?? breaker();
+        const by = holder ?? person();
         const one = of(box, name);
         const { resource } = one;
         const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
         if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
-        if (isJson(command)) printJson({ resource, broken, by, reason });
-        else print(`${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
+        command.answer({ resource, broken, by, reason }, `${resource}: ended ${plural(broken, 'hold')}`);
       });
     });
 }
 
-/** Who breaks something, unless the user says so. */
-export function breaker(): string {
+/** Who asks for what only a person decides, unless the user says so. */
+export function person(): string {
   return process.env['SIGNALBOX_HOLDER'] || loginHolder();
 }
 
@@ -50,7 +49,7 @@ export function nothingBroken(token: number | undefined): string {
     : `nothing that was granted up to token ${token} is still held, so nothing was broken`;
 }
 
-export function loginHolder(): string {
+function loginHolder(): string {
   try {
     return `user:${userInfo().username}`;
   } catch {

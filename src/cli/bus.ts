@@ -1,14 +1,13 @@
 /** `signalbox bus get|put|delete|list|watch`: plain keys of the store, which other programs can read and write too. */
-import type { Command } from 'commander';
-import { timeLimit } from '../clock.ts';
+import type { Command } from './command.ts';
 import type { BusPair } from '../runtime/bus/bus.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { durationArgument } from './arguments.ts';
-import { countArgument } from './events.ts';
+import { countArgument, type FollowFlags, following } from './events.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, printText, screen, tell } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 import { tableLines } from './table.ts';
 import { textArgument } from './task/arguments.ts';
 
@@ -24,12 +23,7 @@ On etcd these are plain keys, shared with every program that uses it. The keys t
 apart from them.`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  get(command.command('get'));
-  put(command.command('put'));
-  remove(command.command('delete'));
-  list(command.command('list'));
-  watch(command.command('watch'));
+  command.addHelpText('after', EXAMPLES).subcommands({ get, put, delete: remove, list, watch });
 }
 
 function get(command: Command): void {
@@ -45,7 +39,7 @@ function get(command: Command): void {
       });
       if (found === null) throw new CliExit(EXIT.no, `there is no key ${printable(key)}`);
       const { value, modRevision, version } = found;
-      if (isJson(command)) printJson({ key, value, revision: modRevision, version });
+      if (command.isJson) printJson({ key, value, revision: modRevision, version });
       else if (screen().isTTY === true) print(value.replace(/\n$/, ''));
       // As it is, for scripts: a line break after it would become part of a file.
       else printText(value);
@@ -54,22 +48,19 @@ function get(command: Command): void {
 
 function put(command: Command): void {
   command
-    .description('set a key')
-    .argument('<key>', 'which key')
-    .argument('<value>', 'its value: text, @FILE, or - for stdin', (text) => textArgument(text)[1])
-    .option('--if-absent', 'only if there is no such key yet')
-    .option('--if-value <text>', 'only if it has this value: compare and swap')
-    .addHelpText(
-      'after',
-      `
+    .about(`set a key
+
 Examples:
   signalbox bus put config/colour red
   signalbox bus put config/app.json @app.json
   signalbox bus put leader "$HOSTNAME" --if-absent
   signalbox bus put counter 8 --if-value 7
 
-Exit code 1, and no change, if a condition does not hold.`,
-    )
+Exit code 1, and no change, if a condition does not hold.`)
+    .argument('<key>', 'which key')
+    .argument('<value>', 'its value: text, @FILE, or - for stdin', (text) => textArgument(text)[1])
+    .option('--if-absent', 'only if there is no such key yet')
+    .option('--if-value <text>', 'only if it has this value: compare and swap')
     .action(async (key: string, value: string, flags: { ifAbsent?: true; ifValue?: string }) => {
       if (flags.ifAbsent === true && flags.ifValue !== undefined)
         throw new CliExit(EXIT.usage, '--if-absent and --if-value exclude each other');
@@ -89,7 +80,7 @@ Exit code 1, and no change, if a condition does not hold.`,
           const is = now === null ? 'does not exist' : `is ${printable(now)}`;
           throw new CliExit(EXIT.no, `${printable(key)} ${is}; nothing was changed`, { key, value: now });
         }
-        if (isJson(command)) printJson({ key, revision });
+        if (command.isJson) printJson({ key, revision });
       });
     });
 }
@@ -102,19 +93,22 @@ function remove(command: Command): void {
     .action(async (key: string) => {
       const { deleted } = await withBox(command, (box) => box.bus.delete(key));
       if (deleted === 0) throw new CliExit(EXIT.no, `there is no key ${printable(key)}`, { key });
-      if (isJson(command)) printJson({ key, deleted: true });
+      if (command.isJson) printJson({ key, deleted: true });
     });
 }
 
 function list(command: Command): void {
   command
-    .description('list keys and their values')
+    .about(`list keys and their values
+
+Examples:
+  signalbox bus list
+  signalbox bus list config/
+  signalbox bus list config/ --names
+
+The keys of tasks are left out, unless the prefix asks for them: /tasks/.`)
     .argument('[prefix]', 'only keys that begin with this', '')
     .option('--names', 'print only the keys, one per line')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox bus list\n  signalbox bus list config/\n  signalbox bus list config/ --names\n\nThe keys of tasks are left out, unless the prefix asks for them: /tasks/.',
-    )
     .action(async (prefix: string, { names }: { names?: true }) => {
       const isWanted = ({ key }: BusPair): boolean => prefix.startsWith('/') || !key.startsWith('/tasks/');
       await printList(command, {
@@ -138,24 +132,22 @@ function list(command: Command): void {
 
 function watch(command: Command): void {
   command
-    .description('print changes of keys as they happen, one per line')
+    .about(`print changes of keys as they happen, one per line
+
+Examples:
+  signalbox bus watch config/
+  signalbox bus watch config/ --json | jq -r 'select(.type == "PUT") | .key'`)
     .argument('<prefix>', 'of the keys')
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox bus watch config/\n  signalbox bus watch config/ --json | jq -r \'select(.type == "PUT") | .key\'',
-    )
-    .action(async (prefix: string, flags: { count?: number; for?: number }) => {
-      await withBox(command, async (box, interrupted) => {
+    .action((prefix: string, flags: FollowFlags) =>
+      following(command, flags, async (box, signal) => {
         const over = new AbortController();
-        const limit = flags.for === undefined ? undefined : timeLimit(flags.for);
-        const signals = [interrupted, over.signal, ...(limit === undefined ? [] : [limit.signal])];
         let left = flags.count ?? Number.POSITIVE_INFINITY;
         const paint = paintFor(screen());
         await box.bus.watch(prefix, ({ type, key, value, revision }) => {
           if (left <= 0) return;
-          if (isJson(command)) printJson({ type, key, value, revision });
+          if (command.isJson) printJson({ type, key, value, revision });
           else
             print(
               `${paint(type === 'PUT' ? 'green' : 'yellow', type.padEnd(6))}  ${printable(key)}  ${printable(value ?? '')}`.trimEnd(),
@@ -164,8 +156,8 @@ function watch(command: Command): void {
           if (left <= 0) over.abort();
         });
         tell('signalbox: waiting for changes; Ctrl-C stops');
-        await new Promise<void>((resolve) => AbortSignal.any(signals).addEventListener('abort', () => resolve()));
-        limit?.cancel();
-      });
-    });
+        const ended = AbortSignal.any([signal, over.signal]);
+        if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+      }),
+    );
 }

@@ -1,5 +1,5 @@
 /** Lists all commands. Each has its own file, which is loaded only when needed, so that every command starts fast. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 
 /** The export of a command's file: adds arguments, options, examples and the action to `command`. */
 export interface CommandModule {

@@ -1,12 +1,10 @@
 /** `signalbox completion SHELL`: prints a completion script, generated from the commands themselves. */
-import { Argument, type Command } from 'commander';
+import { Argument, type Command } from './command.ts';
 import { bashCompletion } from './completion/bash.ts';
 import { fishCompletion } from './completion/fish.ts';
 import { nodesOf } from './completion/model.ts';
 import { zshCompletion } from './completion/zsh.ts';
-import { print, printJson } from './output.ts';
 import { wholeProgram } from './program.ts';
-import { isJson } from './store.ts';
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 
@@ -24,7 +22,6 @@ export function define(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (shell: keyof typeof SHELLS) => {
       const script = SHELLS[shell](nodesOf(await wholeProgram()));
-      if (isJson(command)) printJson({ shell, script });
-      else print(script.trimEnd());
+      command.answer({ shell, script }, script.trimEnd());
     });
 }

@@ -1,12 +1,12 @@
 /** `lock configure` and `sem configure`: rules that bind every holder. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from './command.ts';
 import { type Limits, type OnStale, type Settings, spoken } from '../core/index.ts';
 import type { SettingsView } from '../runtime/holds/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, limitArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { print, printJson } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 
 interface Configurable {
   readonly resource: string;
@@ -55,7 +55,7 @@ export function addConfiguring(command: Command, configure: Configure): Command 
         const one = await configure(box, name, settings, flags);
         const view = await one.inspect();
         const { maxHoldMs, ttlMs } = view;
-        if (isJson(command)) {
+        if (command.isJson) {
           const json = { maxHoldMs: maxHoldMs ?? null, ttlMs: ttlMs ?? null, onStale: view.onStale };
           printJson({ resource: one.resource, ...json });
         } else print(`${one.resource}: ${rulesTold(view, given({ maxHoldMs, ttlMs }))}`);

@@ -1,10 +1,9 @@
 /** `signalbox doctor`: checks the store and this machine, and says what to do about each problem. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { examine } from './doctor/examine.ts';
 import type { Finding, Verdict } from './doctor/finding.ts';
 import { interruptible } from './interrupt.ts';
 import { type Colour, type Paint, paintFor, print, printable, printJson, screen } from './output.ts';
-import { isJson } from './store.ts';
 
 const EXAMPLES = `
 Examples:
@@ -20,7 +19,7 @@ Exit codes: 0 healthy (there may be warnings) · 1 not healthy · 69 the store c
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES).action(async () => {
     const { store, findings, exitCode } = await interruptible(() => examine(command));
-    if (isJson(command)) printJson({ store, isHealthy: exitCode === 0, findings });
+    if (command.isJson) printJson({ store, isHealthy: exitCode === 0, findings });
     else for (const finding of findings) tellFinding(finding, paintFor(screen()));
     process.exitCode = exitCode;
   });

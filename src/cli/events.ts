@@ -1,14 +1,15 @@
 /** `signalbox events tail`: prints events as they happen. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from './command.ts';
 import { patternProblem } from '../core/index.ts';
 import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 
 const KINDS = EVENT_KINDS.map((kind) => `'${kind}:*'`).join(', ');
 const EXAMPLES = `
@@ -25,10 +26,12 @@ Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
 ${KINDS}`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addDenied(command.command('denied'));
-  const tail = command.command('tail').description('print events as they happen, one per line');
-  tail
+  command.addHelpText('after', EXAMPLES).subcommands({ denied, tail });
+}
+
+function tail(command: Command): void {
+  command
+    .description('print events as they happen, one per line')
     .argument('[pattern]', 'which events to print', '*')
     .option('-n, --count <number>', 'stop after this many events; with --since: the newest of them', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
@@ -41,16 +44,15 @@ export function define(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action((pattern: string, flags: TailFlags) => {
       const show = (event: SignalboxEvent): boolean => {
-        if (isJson(tail)) printJson(jsonOf(event));
-        else print(eventLine(event));
+        command.answer(jsonOf(event), eventLine(event));
         return true;
       };
       const problem = patternProblem(pattern, 'the pattern');
       if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
-      if (flags.since !== undefined) return pastEvents(tail, pattern as EventPattern, flags, flags.since, show);
+      if (flags.since !== undefined) return pastEvents(command, pattern as EventPattern, flags, flags.since, show);
       if (!flags.follow)
         throw new CliExit(EXIT.usage, '--no-follow needs --since DURATION: else there is nothing to print');
-      return followEvents(tail, pattern as EventPattern, flags, show);
+      return followEvents(command, pattern as EventPattern, flags, show);
     });
 }
 
@@ -68,15 +70,14 @@ const QUIET_MS = 250;
 async function pastEvents(
   command: Command,
   pattern: EventPattern,
-  { count = Number.POSITIVE_INFINITY, for: forMs, follow }: TailFlags,
+  flags: TailFlags,
   sinceMs: number,
   show: (event: SignalboxEvent) => boolean,
 ): Promise<void> {
-  await withBox(command, async (box, interrupted) => {
+  await following(command, flags, async (box, over) => {
     const enough = new AbortController();
-    const limit = forMs === undefined ? undefined : timeLimit(forMs);
-    const signal = AbortSignal.any([interrupted, enough.signal, ...(limit === undefined ? [] : [limit.signal])]);
-    let left = count;
+    const signal = AbortSignal.any([over, enough.signal]);
+    let left = flags.count ?? Number.POSITIVE_INFINITY;
     let past: SignalboxEvent[] | undefined = [];
     const print = (event: SignalboxEvent): void => {
       if (left <= 0 || !show(event)) return;
@@ -88,7 +89,7 @@ async function pastEvents(
       past = undefined;
       // If the past has more events than asked for, print the newest.
       for (const event of collected.slice(-Math.min(left, collected.length))) print(event);
-      if (follow) tell('signalbox: waiting for events; Ctrl-C stops');
+      if (flags.follow) tell('signalbox: waiting for events; Ctrl-C stops');
       else enough.abort();
     };
     let quiet: NodeJS.Timeout | undefined;
@@ -105,29 +106,25 @@ async function pastEvents(
       await box.eventsSince(pattern, Date.now() - sinceMs, { told, forgotten, caughtUp }, signal);
     } finally {
       clearTimeout(quiet);
-      limit?.cancel();
     }
   });
 }
 
 /** Counts denials, which make no event for other processes. */
-function addDenied(denied: Command): void {
-  denied
-    .description('print how often each lock and semaphore was denied, in all processes together')
-    .addHelpText(
-      'after',
-      `
+function denied(command: Command): void {
+  command
+    .about(`print how often each lock and semaphore was denied, in all processes together
+
 Examples:
   signalbox events denied
   signalbox events denied --json | jq '.byResource["lock/main-branch"]'
 
 A request is denied if it finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
-own count every 30 s and when it ends.`,
-    )
+own count every 30 s and when it ends.`)
     .action(async () => {
-      const { found, missing } = await look(denied, (box) => box.denials());
+      const { found, missing } = await look(command, (box) => box.denials());
       const { total, byResource } = found;
-      if (isJson(denied)) return printJson({ total, byResource: Object.fromEntries(byResource) });
+      if (command.isJson) return printJson({ total, byResource: Object.fromEntries(byResource) });
       if (missing !== undefined) return print(printable(`${missing} No request was denied.`));
       if (total === 0) return print('No request was denied.');
       for (const [resource, count] of byResource) print(`${String(count).padStart(8)}  ${printable(resource)}`);
@@ -141,30 +138,40 @@ export function countArgument(text: string): number {
   return count;
 }
 
-interface FollowFlags {
+export interface FollowFlags {
   readonly count?: number;
   readonly for?: number;
 }
 
-/** `show` returns whether the event counts for `--count`. */
-export async function followEvents(
+/** Does `work` with the store until Ctrl-C, or for as long as `--for` says. */
+export function following(
   command: Command,
-  pattern: EventPattern,
-  { count, for: forMs }: FollowFlags,
-  show: (event: SignalboxEvent) => boolean,
+  { for: forMs }: FollowFlags,
+  work: (box: Signalbox, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  await withBox(command, async (box, interrupted) => {
+  return withBox(command, async (box, interrupted) => {
     const limit = forMs === undefined ? undefined : timeLimit(forMs);
-    const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
-    let left = count ?? Number.POSITIVE_INFINITY;
-    tell('signalbox: waiting for events; Ctrl-C stops');
     try {
-      for await (const event of box.events(pattern, { signal })) {
-        if (show(event)) left -= 1;
-        if (left <= 0) return;
-      }
+      await work(box, limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]));
     } finally {
       limit?.cancel();
+    }
+  });
+}
+
+/** `show` returns whether the event counts for `--count`. */
+export function followEvents(
+  command: Command,
+  pattern: EventPattern,
+  flags: FollowFlags,
+  show: (event: SignalboxEvent) => boolean,
+): Promise<void> {
+  return following(command, flags, async (box, signal) => {
+    let left = flags.count ?? Number.POSITIVE_INFINITY;
+    tell('signalbox: waiting for events; Ctrl-C stops');
+    for await (const event of box.events(pattern, { signal })) {
+      if (show(event)) left -= 1;
+      if (left <= 0) return;
     }
   });
 }

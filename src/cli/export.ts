@@ -1,9 +1,8 @@
 /** `signalbox export DIR`: writes the state as JSON files. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
 import { complain, counted, print, printable, printJson } from './output.ts';
-import { isJson } from './store.ts';
 
 const EXAMPLES = `
 Examples:
@@ -30,7 +29,7 @@ export function define(command: Command): void {
         keys: Object.keys(state.keys).length,
       };
       const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
-      if (isJson(command))
+      if (command.isJson)
         printJson({ files, locks: locks.length, semaphores: semaphores.length, holds, ...rest, malformed });
       else {
         warnOf(malformed);

@@ -2,7 +2,7 @@
  * The whole terminal: the other screen, without cursor and line wrapping. Writes only the lines that have changed. However the
  * process ends, it restores the terminal; only after `kill -9` it cannot.
  */
-import { harmless, printText } from './output.ts';
+import { harmless, terminalWriter } from './output.ts';
 
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J';
 const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
@@ -24,9 +24,7 @@ export class FullScreen {
   readonly #onKeys: ((text: string) => void) | undefined;
   #drawn: readonly string[] = [];
   #isEntered = false;
-  /** A closed terminal cannot be drawn on. The signal handler elsewhere reacts to that. */
-  #isGone = false;
-
+  readonly #write = terminalWriter();
   readonly #restore = (): void => this.#leave();
   readonly #resized = (): void => {
     if (!this.#isEntered) return;
@@ -108,15 +106,6 @@ export class FullScreen {
       process.stdin.setRawMode(false);
     } catch {
       // The terminal is gone.
-    }
-  }
-
-  #write(text: string): void {
-    if (this.#isGone) return;
-    try {
-      printText(text);
-    } catch {
-      this.#isGone = true;
     }
   }
 }

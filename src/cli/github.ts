@@ -1,9 +1,9 @@
 /** `signalbox github …`: locks on GitHub Issues, by hand and around a command. */
-import type { Command } from 'commander';
-import { addFake } from './github/fake.ts';
-import { addLocking } from './github/locking.ts';
-import { addLooking } from './github/status.ts';
-import { addRun } from './github/run.ts';
+import type { Command } from './command.ts';
+import { fake } from './github/fake.ts';
+import { lock, unlock } from './github/locking.ts';
+import { queue, status } from './github/status.ts';
+import { run } from './github/run.ts';
 
 const EXAMPLES = `
 Examples:
@@ -19,9 +19,5 @@ prints; it needs contents:write and issues:write. GITHUB_API_URL is for GitHub E
 Exit codes: 0 done · 64 usage · 69 GitHub unreachable · 75 not acquired · 76 lost · 77 not the owner, or refused`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addLocking(command);
-  addRun(command.command('run'));
-  addLooking(command);
-  addFake(command.command('fake'));
+  command.addHelpText('after', EXAMPLES).subcommands({ lock, unlock, run, status, queue, fake });
 }

@@ -1,5 +1,5 @@
 /** `lock release --ticket` and `sem release --ticket`: give up a place in line, or a turn that was not collected. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { TicketClaim } from '../runtime/holds/tickets.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, type ResourceArgument } from './arguments.ts';
@@ -8,7 +8,6 @@ import { CliExit, EXIT } from './exit-code.ts';
 import { holderOf } from './holding.ts';
 import { print, printable, printJson } from './output.ts';
 import { serverOf } from './remote/url.ts';
-import { isJson } from './store.ts';
 import { requestsFor, ticketsIn } from './ticket.ts';
 
 interface Queued {
@@ -32,7 +31,7 @@ export async function giveUpPlace(
   const { holder } = found;
   if (found.token !== undefined) await refuseAttached(box, of, { holder, token: found.token });
   if ((await one.withdraw({ ticket: found.id, holder })).kind === 'gone') throw gone(resource);
-  if (isJson(command)) printJson({ resource, holder, ticket: found.id, outcome: 'withdrawn' });
+  if (command.isJson) printJson({ resource, holder, ticket: found.id, outcome: 'withdrawn' });
   else print(printable(`${resource}: ${holder} has given up its place in line`));
 }
 

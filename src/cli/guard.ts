@@ -1,7 +1,7 @@
 /** `signalbox guard …`: conditions on locks, tasks, branches, files, issues and commands, for scripts and people. */
-import type { Command } from 'commander';
-import { addCheck, addExplain } from './guard/check.ts';
-import { addWait } from './guard/wait.ts';
+import type { Command } from './command.ts';
+import { check, explain } from './guard/check.ts';
+import { wait } from './guard/wait.ts';
 
 const EXAMPLES = `
 Examples:
@@ -21,8 +21,5 @@ A guard in YAML:
       - command: {cmd: npm test}`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addCheck(command.command('check'));
-  addWait(command.command('wait'));
-  addExplain(command.command('explain'));
+  command.addHelpText('after', EXAMPLES).subcommands({ check, wait, explain });
 }

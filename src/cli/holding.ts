@@ -1,5 +1,5 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
 import {
   type ClaimReleaseOutcome,
@@ -15,10 +15,9 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
+import { handOver, jsonText, plural, printable, tell } from './output.ts';
 import { WaitLimit } from './opening.ts';
-import { isJson } from './store.ts';
-import { currentWait, refusalTold, waitTold } from './waiting.ts';
+import { lookAtWait, refusalTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
 import { Voice } from './run/voice.ts';
 
@@ -141,10 +140,7 @@ export async function patiently<T>(
   acquire: (onWaiting: () => void) => Promise<T>,
 ): Promise<T> {
   const voice = new Voice(quiet === true || json === true ? 'never' : 'now-and-then');
-  const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
-    const found = await currentWait(box, [want], (waiter) => waiter === holder);
-    return found && { line: waitTold(found, Date.now(), sinceMs), lasting: waitTold(found, Date.now()) };
-  };
+  const look = lookAtWait(box, [want], (waiter) => waiter === holder);
   try {
     return await acquire(() => voice.waiting(look));
   } catch (error) {
@@ -156,7 +152,7 @@ export async function patiently<T>(
 
 /** The holder had it already: without this, nothing would say that no second hold was made. */
 export function tellKept({ resource, holder, outcome, ...hold }: DetachedHold & { readonly weight?: number }): void {
-  const slots = `${hold.weight} slot${hold.weight === 1 ? '' : 's'}`;
+  const slots = plural(hold.weight ?? 1, 'slot');
   const told = {
     extended: 'held it already; the same hold, renewed',
     upgraded: 'was a reader and is the writer now; the same hold, renewed, with a new token',
@@ -183,7 +179,7 @@ export async function handOut(
     signal.throwIfAborted();
     const times = { ttlMs, renewWithinMs, ...given({ maxHoldMs, endsWithPid }) };
     const json = { resource, holder, token, outcome, ...times, ...details };
-    handOver(isJson(command) ? jsonText(json) : String(token));
+    handOver(command.isJson ? jsonText(json) : String(token));
   } catch (error) {
     const isKept = isReentry(hold);
     if (!isKept) await release({ holder, token });
@@ -196,19 +192,16 @@ export async function handOut(
 export function tellRenewed(command: Command, resource: string, claim: HoldClaim, outcome: RenewOutcome): void {
   const { holder, token } = claim;
   switch (outcome.kind) {
-    case 'refreshed':
-      if (isJson(command)) {
-        const { kind, ttlMs, renewWithinMs } = outcome;
-        printJson({ resource, holder, token, outcome: kind, ttlMs, renewWithinMs });
-      } else {
-        const [time, within] = [spoken(outcome.ttlMs), spoken(outcome.renewWithinMs)];
-        print(`${resource}: renewed for ${time}; renew it again within ${within}`);
-      }
-      return;
-    case 'attached':
-      if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
-      else print(`${resource}: held by a running process, which renews it itself`);
-      return;
+    case 'refreshed': {
+      const { kind, ttlMs, renewWithinMs } = outcome;
+      const told = `renewed for ${spoken(ttlMs)}; renew it again within ${spoken(renewWithinMs)}`;
+      return command.answer({ resource, holder, token, outcome: kind, ttlMs, renewWithinMs }, `${resource}: ${told}`);
+    }
+    case 'attached': {
+      const { kind, ttlMs } = outcome;
+      const told = `${resource}: held by a running process, which renews it itself`;
+      return command.answer({ resource, holder, token, outcome: kind, ttlMs }, told);
+    }
     case 'lost':
       throw lostHold(resource);
     case 'not-owner':
@@ -229,8 +222,7 @@ export function tellReleased(
     throw new CliExit(EXIT.usage, `${what}; name one with --token`, { outcome: outcome.kind, tokens: outcome.tokens });
   }
   if (outcome.kind !== 'released') throw notOwner(resource, claim, outcome.kind);
-  if (isJson(command)) printJson({ resource, holder, token: token ?? null, outcome: outcome.kind });
-  else print(`${resource}: released`);
+  command.answer({ resource, holder, token: token ?? null, outcome: outcome.kind }, `${resource}: released`);
 }
 
 /** The token may be left out if the holder has one hold. */

@@ -1,8 +1,8 @@
 /** `signalbox import DIR`: restores what `export` wrote. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { counted, print, printJson } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { counted } from './output.ts';
+import { withBox } from './store.ts';
 
 const EXAMPLES = `
 Examples:
@@ -27,7 +27,6 @@ export function define(command: Command): void {
         throw new CliExit(EXIT.no, [`${what}:`, ...lines].join('\n'), { conflicts, loaded });
       }
       const { kind: _, ...loaded } = outcome;
-      if (isJson(command)) printJson(loaded);
-      else print(`imported ${counted(loaded.locks, loaded.semaphores, loaded.holds, loaded)}`);
+      command.answer(loaded, `imported ${counted(loaded.locks, loaded.semaphores, loaded.holds, loaded)}`);
     });
 }

@@ -1,5 +1,5 @@
 /** `signalbox lead`: a command that runs on one machine of many, and moves when that machine dies. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 
 const EXAMPLES = `
 Examples:

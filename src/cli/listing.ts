@@ -1,12 +1,11 @@
 /** The `list` commands: look, warn of what cannot be read, and print names for scripts or a table for people. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Malformed } from '../runtime/stored.ts';
 import { look } from './read-only.ts';
 import { warnOf } from './malformed.ts';
-import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
-import { isJson } from './store.ts';
-import { type Layout, layoutFor } from './table.ts';
+import { print, printable, printJson, printName } from './output.ts';
+import { type Layout, screenLayout } from './table.ts';
 
 export interface Listing<Found, One> {
   /** Only the names, one per line. */
@@ -25,7 +24,7 @@ export async function printList<Found, One>(command: Command, listing: Listing<F
   const malformed: Malformed[] = [];
   const { found, missing } = await look(command, (box) => listing.look(box, (one) => void malformed.push(one)));
   const all = listing.all(found);
-  if (isJson(command)) {
+  if (command.isJson) {
     printJson(listing.json(found, malformed));
     return found;
   }
@@ -33,6 +32,6 @@ export async function printList<Found, One>(command: Command, listing: Listing<F
   if (listing.names) for (const one of all) printName(listing.name(one));
   else if (missing !== undefined) print(printable(`${missing} ${listing.nothing}`));
   else if (all.length === 0) print(listing.nothing);
-  else for (const line of listing.lines(all, layoutFor(screen(), paintFor(screen())))) print(line);
+  else for (const line of listing.lines(all, screenLayout())) print(line);
   return found;
 }

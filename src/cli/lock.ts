@@ -1,5 +1,5 @@
 /** `signalbox lock …`: locks by hand, for scripts and agents. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { LockMode } from '../core/index.ts';
 import type { HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
@@ -20,11 +20,10 @@ import {
   patiently,
   waitOptions,
 } from './holding.ts';
-import { lockSummary } from './list-table.ts';
 import { lockName } from './names.ts';
 import { print, printJson } from './output.ts';
-import { acquireByHand, addSubcommands, type ResourceType, sharedSubcommands } from './resource.ts';
-import { isJson, withBox } from './store.ts';
+import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
+import { withBox } from './store.ts';
 import { lockJson } from '../json/survey.ts';
 
 const LOCK: ResourceType<SurveyedLock> = {
@@ -33,7 +32,10 @@ const LOCK: ResourceType<SurveyedLock> = {
   of: (box, name) => box.lock(name),
   in: ({ locks }) => locks,
   json: lockJson,
-  summary: lockSummary,
+  summary: ({ holds }) => [
+    holds.some(({ isStale }) => isStale) ? 'stale' : (holds[0]?.mode ?? 'free'),
+    holds.map(({ holder }) => holder).join(', '),
+  ],
   configure: async (box, name, settings) => box.ensureLock(name, settings),
   headline: (lock) => {
     const { resource, holds, waiting } = lock;
@@ -100,20 +102,13 @@ To hold a lock just while a command runs:
   signalbox run --lock NAME -- COMMAND`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addSubcommands(command, { acquire, ...sharedSubcommands(LOCK), upgrade, downgrade });
+  command.addHelpText('after', EXAMPLES).subcommands({ acquire, ...sharedSubcommands(LOCK), upgrade, downgrade });
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(
-    command
-      .description('acquire a lock and print its token')
-      .argument('<name>', 'of the lock', (text: string) => lockName(text, 'acquire')),
-  )
-    .option('--shared', 'acquire it as a reader, together with other readers')
-    .addHelpText(
-      'after',
-      `
+  command
+    .about(`acquire a lock and print its token
+
 Examples:
   TOKEN=$(signalbox lock acquire staging --holder agent:7)
   signalbox lock acquire docs --holder agent:7 --shared --wait 30s
@@ -126,8 +121,10 @@ Examples:
 
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
 --holder again gets the same token. --pid ends it sooner: on a store in a file it is free as soon as that process has
-ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 interrupted.`,
-    )
+ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 interrupted.`)
+    .argument('<name>', 'of the lock', (text: string) => lockName(text, 'acquire'));
+  addAcquireOptions(command)
+    .option('--shared', 'acquire it as a reader, together with other readers')
     .action(async (name: string, flags: AcquireFlags & { shared?: true }) => {
       const mode = flags.shared ? 'shared' : 'exclusive';
       await acquireByHand(
@@ -143,65 +140,59 @@ ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 inter
 
 function upgrade(command: Command): void {
   command
-    .description('turn a shared hold into an exclusive one')
-    .argument('<name>', 'of the lock', (text: string) => lockName(text));
-  addWaitOptions(addClaimOptions(command))
-    .addHelpText(
-      'after',
-      `
+    .about(`turn a shared hold into an exclusive one
+
 Examples:
   TOKEN=$(signalbox lock upgrade docs --holder agent:7 --token "$TOKEN")
   signalbox lock upgrade docs --holder agent:7 --token "$TOKEN" --no-wait
 
 Waits until the other readers have left, ahead of waiting writers, and keeps the hold alive meanwhile. Prints the new
 token; the old one is no longer valid. If another reader already waits to become the writer, it is refused: release
-the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 another holder has it.`,
-    )
-    .action(async (name: string, flags: ClaimFlags & Pick<AcquireFlags, 'wait' | 'quiet'>) => {
+the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 another holder has it.`)
+    .argument('<name>', 'of the lock', (text: string) => lockName(text));
+  addWaitOptions(addClaimOptions(command)).action(
+    async (name: string, flags: ClaimFlags & Pick<AcquireFlags, 'wait' | 'quiet'>) => {
       const claim = { holder: holderOf(flags), token: flags.token };
       const limit = limitOf(flags);
       const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
         const lock = box.lock(name);
         await refuseAttached(box, { kind: 'lock', name }, claim);
         const want = { lock: name };
-        const outcome = await patiently(box, want, claim.holder, { ...flags, json: isJson(command) }, (onWaiting) =>
+        const outcome = await patiently(box, want, claim.holder, { ...flags, json: command.isJson }, (onWaiting) =>
           lock.upgrade(claim, { ...waitOptions(given({ wait: limit.leftMs }), onWaiting), signal }),
         );
         tellMode(command, lock.resource, claim, 'exclusive', outcome);
       };
       await withBox(command, work, { limit });
-    });
+    },
+  );
 }
 
 function downgrade(command: Command): void {
   command
-    .description('turn an exclusive hold into a shared one')
-    .argument('<name>', 'of the lock', (text: string) => lockName(text));
-  addClaimOptions(command)
-    .addHelpText(
-      'after',
-      `
+    .about(`turn an exclusive hold into a shared one
+
 Example:
   signalbox lock downgrade docs --holder agent:7 --token "$TOKEN"
 
 Nobody gets the lock in between; waiting readers join. The token stays the same. Exit codes: 76 the hold was lost,
-77 another holder has it.`,
-    )
-    .action(async (name: string, flags: ClaimFlags) => {
-      const claim = { holder: holderOf(flags), token: flags.token };
-      await withBox(command, async (box) => {
-        const lock = box.lock(name);
-        await refuseAttached(box, { kind: 'lock', name }, claim);
-        tellMode(command, lock.resource, claim, 'shared', await lock.downgrade(claim));
-      });
+77 another holder has it.`)
+    .argument('<name>', 'of the lock', (text: string) => lockName(text));
+  addClaimOptions(command).action(async (name: string, flags: ClaimFlags) => {
+    const claim = { holder: holderOf(flags), token: flags.token };
+    await withBox(command, async (box) => {
+      const lock = box.lock(name);
+      await refuseAttached(box, { kind: 'lock', name }, claim);
+      tellMode(command, lock.resource, claim, 'shared', await lock.downgrade(claim));
     });
+  });
 }
 
 function tellMode(command: Command, resource: string, claim: HoldClaim, mode: LockMode, outcome: ModeOutcome): void {
   if (outcome.kind === 'lost') throw lostHold(resource);
   if (!('token' in outcome)) throw notOwner(resource, claim, outcome.kind);
   const { token } = outcome;
-  if (isJson(command)) printJson({ resource, holder: claim.holder, token, mode });
+  if (command.isJson) printJson({ resource, holder: claim.holder, token, mode });
   else if (mode === 'exclusive') print(String(token));
   else print(`${resource}: shared from now on`);
 }

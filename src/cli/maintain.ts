@@ -1,11 +1,11 @@
 /** `signalbox maintain`: does one round of the maintenance that long-lived processes do every 30 s. */
-import { type Command, Option } from 'commander';
+import type { Command } from './command.ts';
 import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
-import { durationArgument } from './arguments.ts';
+import { durationOption } from './arguments.ts';
 import { warnOf } from './malformed.ts';
-import { print, printable, printJson } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { plural, print, printable, printJson } from './output.ts';
+import { withBox } from './store.ts';
 
 interface Flags {
   readonly watch?: true;
@@ -27,7 +27,7 @@ use the library do it by themselves.`;
 export function define(command: Command): void {
   command
     .option('--watch', 'repeat until interrupted')
-    .addOption(everyOption())
+    .addOption(durationOption('--every', 'with --watch: how often', '30s'))
     .option('--no-reclaim', 'warn of stale holds, but free none')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {
@@ -49,7 +49,7 @@ export function define(command: Command): void {
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const { records, forgotten, requeued, forgottenTasks, stale, malformed } = swept;
   if (!always && stale.length === 0 && forgotten + requeued + forgottenTasks === 0) return;
-  if (isJson(command)) {
+  if (command.isJson) {
     printJson({
       at: new Date().toISOString(),
       resources: records,
@@ -67,10 +67,10 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const freed = stale.filter(isFreed).length;
   const left = stale.length - freed;
   print(
-    `checked ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
-      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}` +
-      (requeued > 0 ? `, found ${requeued} task${requeued === 1 ? '' : 's'} without an owner` : '') +
-      (forgottenTasks > 0 ? `, forgot ${forgottenTasks} finished task${forgottenTasks === 1 ? '' : 's'}` : ''),
+    `checked ${plural(records, 'resource')}: freed ${plural(freed, 'stale hold')}` +
+      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${plural(forgotten, 'unused lock')}` +
+      (requeued > 0 ? `, found ${plural(requeued, 'task')} without an owner` : '') +
+      (forgottenTasks > 0 ? `, forgot ${plural(forgottenTasks, 'finished task')}` : ''),
   );
 }
 
@@ -80,9 +80,4 @@ function staleLine({ resource, holder, token, isFreed }: SweptHold): string {
 
 function isFreed(hold: SweptHold): boolean {
   return hold.isFreed;
-}
-
-function everyOption(): Option {
-  const option = new Option('--every <duration>', 'with --watch: how often');
-  return option.argParser(durationArgument).default(30_000, '30s');
 }

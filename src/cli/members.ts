@@ -1,7 +1,7 @@
 /** `signalbox members …`: who is alive, what they own, and being a member for as long as a command runs. */
-import type { Command } from 'commander';
-import { addJoin } from './members/join.ts';
-import { addLooking } from './members/list.ts';
+import type { Command } from './command.ts';
+import { join } from './members/join.ts';
+import { list, watch } from './members/list.ts';
 
 const EXAMPLES = `
 Examples:
@@ -13,7 +13,5 @@ A member is there for as long as its process renews its session: no heartbeats o
 member in id order; for work that must run only once, use: signalbox lead`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addLooking(command);
-  addJoin(command.command('join'));
+  command.addHelpText('after', EXAMPLES).subcommands({ list, watch, join });
 }

@@ -42,6 +42,19 @@ export function printText(text: string | Buffer): void {
   }
 }
 
+/** Writes on a terminal until it is closed, and then nothing: the signal handler elsewhere reacts to that. */
+export function terminalWriter(): (text: string) => void {
+  let isGone = false;
+  return (text) => {
+    if (isGone) return;
+    try {
+      printText(text);
+    } catch {
+      isGone = true;
+    }
+  };
+}
+
 /** Prints one line, so that a program can read several values line by line. */
 export function printJson(value: unknown): void {
   print(jsonText(value));
@@ -92,20 +105,28 @@ function cannotPrint(error: unknown): CliExit {
   return new CliExit(EXIT.unreachable, `stdout cannot be written: ${(error as Error).message}`);
 }
 
-/** `2 locks and 1 semaphore with 1 hold`. */
-/** `rest`: what nobody holds; named if there is any of it. */
+/** Leaves out the parts that say nothing. */
+export function joined(parts: readonly (string | undefined)[], between = ' · '): string {
+  return parts.filter((part) => part !== undefined && part !== '').join(between);
+}
+
+/** `1 hold`, `2 holds`. */
+export function plural(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** `2 locks and 1 semaphore with 1 hold`. `rest`: what nobody holds; named if there is any of it. */
 export function counted(
   locks: number,
   semaphores: number,
   holds: number,
   rest: { readonly tasks: number; readonly pipelines: number; readonly keys: number },
 ): string {
-  const some = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
   const others = (['task', 'pipeline', 'key'] as const).flatMap((what) => {
     const count = rest[`${what}s`];
-    return count === 0 ? [] : `, ${some(count, what)}`;
+    return count === 0 ? [] : `, ${plural(count, what)}`;
   });
-  return `${some(locks, 'lock')} and ${some(semaphores, 'semaphore')} with ${some(holds, 'hold')}${others.join('')}`;
+  return `${plural(locks, 'lock')} and ${plural(semaphores, 'semaphore')} with ${plural(holds, 'hold')}${others.join('')}`;
 }
 
 /** Control characters, such as ESC, and characters that turn the direction of text. */

@@ -1,12 +1,11 @@
 /** `signalbox pipeline …`: runs phases in order, gated by guards. A pipeline survives the death of its driver. */
-import type { Command } from 'commander';
-import { addCancel } from './pipeline/cancel.ts';
-import { addDriveAll } from './pipeline/drive-all.ts';
-import { addForget } from './pipeline/forget.ts';
-import { addLooking } from './pipeline/status.ts';
-import { addResume } from './pipeline/resume.ts';
-import { addRun } from './pipeline/run.ts';
-import { addValidate } from './pipeline/validate.ts';
+import type { Command } from './command.ts';
+import { cancel, forget } from './pipeline/ending.ts';
+import { drive } from './pipeline/drive-all.ts';
+import { list, status } from './pipeline/status.ts';
+import { resume } from './pipeline/resume.ts';
+import { run } from './pipeline/run.ts';
+import { validate } from './pipeline/validate.ts';
 
 const EXAMPLES = `
 Examples:
@@ -31,12 +30,5 @@ Every step is stored before it is taken. If the process that drives a pipeline d
 drive --all does that by itself, for all pipelines.`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addRun(command.command('run'));
-  addResume(command.command('resume'));
-  addDriveAll(command.command('drive'));
-  addLooking(command);
-  addCancel(command.command('cancel'));
-  addForget(command.command('forget'));
-  addValidate(command.command('validate'));
+  command.addHelpText('after', EXAMPLES).subcommands({ run, resume, drive, status, list, cancel, forget, validate });
 }

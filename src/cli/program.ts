@@ -1,5 +1,6 @@
 /** The frame of the command line: finds the command, adds the options that all commands have, and reports errors. */
-import { type Argument, Command, type CommanderError, Help, Option } from 'commander';
+import { type Argument, type Command as Commander, type CommanderError, Help, Option } from 'commander';
+import { Command } from './command.ts';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { redacted } from '../core/redacted.ts';
 import { CliExit } from './exit-code.ts';
@@ -8,15 +9,10 @@ import { refuseContradictions, refuseSwallowedOptions, refuseWrongValues } from 
 import { complain, printText, screen } from './output.ts';
 import { report } from './report.ts';
 import { refuseUnshared } from './shared-store.ts';
-import { isJson, unknownCommand, usageProblem } from './usage.ts';
+import { unknownCommand, usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
-/** The options of every command, accepted before its name and after it. */
-export interface GlobalOptions {
-  readonly store?: string;
-  readonly json?: boolean;
-}
-
+/** The group of the options that every command has, accepted before its name and after it. */
 const EVERYWHERE = 'Everywhere:';
 
 const EXAMPLES = `
@@ -37,7 +33,7 @@ Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 stor
 export async function runCommandLine(given: readonly string[]): Promise<void> {
   hidePasswords(given);
   const args = withoutVainHelp(helpAsOption(given));
-  let acting: Command | undefined;
+  let acting: Commander | undefined;
   try {
     const program = newProgram().hook('preAction', (_, command) => void (acting = command));
     const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
@@ -86,7 +82,7 @@ function isHelp(arg: string | undefined): boolean {
 
 /** `help lock acqire`, `lock acqire --help`: commander would print the help of `lock` and say nothing about the mistake. */
 function refuseUnknownHelp(program: Command, [name, ...words]: readonly string[]): void {
-  let command = program.commands.find((one) => one.name() === name);
+  let command: Commander | undefined = program.commands.find((one) => one.name() === name);
   for (const word of words) {
     if (command === undefined || word.startsWith('-') || command.commands.length === 0) return;
     const inner = command.commands.find((one) => one.name() === word);
@@ -121,19 +117,15 @@ async function addCommand(program: Command, { name, summary, load }: CommandEntr
 
 function frameAll(command: Command): void {
   frame(command);
-  for (const inner of command.commands) frameAll(inner);
+  for (const inner of command.commands) frameAll(inner as Command);
 }
 
 function frame(command: Command): void {
   command
-    .addOption(
-      new Option('--store <url>', 'which store: file:DIR, etcd://HOST:PORT, or http://HOST:PORT of a server').helpGroup(
-        EVERYWHERE,
-      ),
-    )
-    .addOption(new Option('--json', 'print JSON, for programs').helpGroup(EVERYWHERE))
+    .addOption(everywhere('--store <url>', 'which store: file:DIR, etcd://HOST:PORT, or http://HOST:PORT of a server'))
+    .addOption(everywhere('--json', 'print JSON, for programs'))
     .version(VERSION, '--version', 'print the version')
-    .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
+    .addHelpOption(everywhere('-h, --help', 'print this help'))
     .configureHelp({ subcommandTerm: termOf, optionDescription: purposeOf })
     .helpCommand(false)
     .showSuggestionAfterError(false)
@@ -141,7 +133,7 @@ function frame(command: Command): void {
       outputError: () => undefined,
       writeOut: (text) => printText(fitted(text, helpWidth())),
       // Only help, where no command was named; a program gets an object instead.
-      writeErr: (text) => isJson(command) || complain(fitted(text.trimEnd(), helpWidth())),
+      writeErr: (text) => command.isJson || complain(fitted(text.trimEnd(), helpWidth())),
       getOutHasColors: () => false,
     })
     .exitOverride((error) => {
@@ -153,13 +145,17 @@ function frame(command: Command): void {
   refuseContradictions(command);
 }
 
+function everywhere(flags: string, purpose: string): Option {
+  return new Option(flags, purpose).helpGroup(EVERYWHERE);
+}
+
 /** Without a terminal the same as commander's. Some terminals say that they have no columns at all. */
 function helpWidth(): number {
   return screen().columns || 80;
 }
 
 /** The command's name and arguments, without the `[options]` that every command has. */
-function termOf(command: Command): string {
+function termOf(command: Commander): string {
   return [command.name(), ...command.registeredArguments.map(humanReadable)].join(' ');
 }
 

@@ -1,5 +1,5 @@
 /** Opens a store for commands that only read: they do not create one where there is none yet. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { statSync } from 'node:fs';
 import { refuseCheckedOut } from '../runtime/location/checked-out.ts';
 import { parseFileUrl, storeUrl, trustedOwnerOf } from '../runtime/location/location.ts';
@@ -8,8 +8,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { isReadOnly, openToRead, storeFile } from '../store/embedded/index.ts';
 import { withoutPassword } from '../store/index.ts';
 import { interruptible } from './interrupt.ts';
-import type { GlobalOptions } from './program.ts';
-import { withBox } from './store.ts';
+import { closing, withBox } from './store.ts';
 
 export interface Looked<T> {
   readonly found: T;
@@ -22,15 +21,19 @@ export interface Looked<T> {
 type Work<T> = (box: Signalbox, signal: AbortSignal, url: string) => Promise<T>;
 
 export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T>> {
-  const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+  const url = storeUrl(command.store);
   if (isThere(url)) {
     const found = isReadOnlyStore(url)
-      ? await interruptible((signal) => onCopy(url, (box) => work(box, signal, url)))
+      ? await interruptible(async (signal) => closing(await openToLook(url), (box) => work(box, signal, url)))
       : await withBox(command, (box, signal) => work(box, signal, url));
     return { found, url: withoutPassword(url), missing: undefined };
   }
   const missing = `There is no store at ${url} yet.`;
-  return { found: await interruptible((signal) => onNothing((box) => work(box, signal, url))), url, missing };
+  // An empty store in memory answers like a newly created one.
+  const found = await interruptible(async (signal) =>
+    closing(await open('memory:', { maintains: false }), (box) => work(box, signal, url)),
+  );
+  return { found, url, missing };
 }
 
 /** Whether this process may read the store, and not write it: in a sandbox, or on a read-only file system. */
@@ -47,27 +50,8 @@ export async function openToLook(url: string): Promise<Signalbox> {
   return open(await openToRead(directory, { share, trustedOwner: () => trustedOwnerOf(directory) }), options);
 }
 
-async function onCopy<T>(url: string, work: (box: Signalbox) => Promise<T>): Promise<T> {
-  const box = await openToLook(url);
-  try {
-    return await work(box);
-  } finally {
-    await box.close();
-  }
-}
-
-/** An empty store in memory answers like a newly created one. */
-async function onNothing<T>(work: (box: Signalbox) => Promise<T>): Promise<T> {
-  const box = await open('memory:', { maintains: false });
-  try {
-    return await work(box);
-  } finally {
-    await box.close();
-  }
-}
-
 /** Other problems with the place are reported when it is opened. */
-function isThere(url: string): boolean {
+export function isThere(url: string): boolean {
   if (!url.startsWith('file:')) return true;
   try {
     statSync(storeFile(parseFileUrl(url).directory));

@@ -2,7 +2,7 @@
  * Draws lines on a terminal and redraws them in place. It changes nothing above, uses no more lines than the terminal has,
  * and leaves the terminal as it was, however it ends.
  */
-import { printText } from './output.ts';
+import { terminalWriter } from './output.ts';
 
 const HIDE_CURSOR = '\x1b[?25l';
 const SHOW_CURSOR = '\x1b[?25h';
@@ -19,8 +19,7 @@ export interface DrawnLine {
 export class Redrawn {
   readonly #redraw: () => void;
   #drawn: readonly DrawnLine[] = [];
-  /** A closed terminal cannot be drawn on. The signal handler elsewhere reacts to that. */
-  #isGone = false;
+  readonly write = terminalWriter();
   readonly #restore = (): void => this.write(SHOW_CURSOR + WRAP);
 
   /** `redraw`: called when the window has another size. */
@@ -55,15 +54,6 @@ export class Redrawn {
     process.stdout.off('resize', this.#redraw);
     process.off('exit', this.#restore);
     this.#restore();
-  }
-
-  write(text: string): void {
-    if (this.#isGone) return;
-    try {
-      printText(text);
-    } catch {
-      this.#isGone = true;
-    }
   }
 
   /** Moves to where the last picture began, counting the lines that a narrower window has wrapped. */

@@ -1,5 +1,5 @@
 /** The subcommands that `lock` and `sem` share. A `ResourceType` says what differs. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { type LockMode, spoken } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type {
@@ -35,14 +35,13 @@ import {
   tellReleased,
   tellRenewed,
 } from './holding.ts';
-import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
-import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
+import { complain, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
-import { layoutFor } from './table.ts';
+import { screenLayout, tableLines } from './table.ts';
 import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketsIn } from './ticket.ts';
 import { whoLines } from './who-table.ts';
 
@@ -59,17 +58,21 @@ interface Resource {
 /** The subcommands of both, except `acquire` and `list`. */
 type Shared = 'renew' | 'release' | 'configure' | 'show' | 'break';
 
-type Adder = (command: Command) => Command | void;
+interface Surveyed {
+  readonly name: string;
+  readonly waiting: readonly unknown[];
+}
 
 /** Where locks and semaphores differ on the command line. `One`: as a survey describes it. */
-export interface ResourceType<One extends { readonly name: string }> {
+export interface ResourceType<One extends Surveyed> {
   readonly kind: 'lock' | 'semaphore';
   /** Reads a name as users type it after this subcommand. */
   argument(text: string, subcommand: string): string;
   of(box: Signalbox, name: string): Resource;
   in(survey: Survey): readonly One[];
   json(one: One, at: number): object;
-  summary(one: One): Summary;
+  /** The cells of its row in `list` between its name and how many wait. */
+  summary(one: One): readonly [state: string, holders: string];
   configure: Configure;
   /** Prints what `show` has above its table, and says whether the table follows. */
   headline(one: One): boolean;
@@ -77,20 +80,13 @@ export interface ResourceType<One extends { readonly name: string }> {
   readonly help: Readonly<Record<Shared, string>>;
 }
 
-export function addSubcommands(command: Command, subcommands: Readonly<Record<string, Adder>>): void {
-  for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
-}
-
-export function sharedSubcommands<One extends { readonly name: string }>(
+export function sharedSubcommands<One extends Surveyed>(
   type: ResourceType<One>,
 ): Record<Shared | 'list', (command: Command) => Command> {
-  const named = (command: Command, name: Shared): Command => {
-    const [description = '', ...rest] = type.help[name].split('\n');
-    return command
-      .description(description)
-      .argument('<name>', `of the ${type.kind}`, (text: string) => type.argument(text, name))
-      .addHelpText('after', rest.join('\n'));
-  };
+  const named = (command: Command, name: Shared): Command =>
+    command
+      .about(type.help[name])
+      .argument('<name>', `of the ${type.kind}`, (text: string) => type.argument(text, name));
   return {
     renew: (command) => addRenewing(named(command, 'renew'), type),
     release: (command) => addReleasing(named(command, 'release'), type),
@@ -110,7 +106,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
   asked: Partial<DetachedOptions> & { readonly mode?: LockMode; readonly weight?: number },
   details: (hold: Hold) => object,
 ): Promise<void> {
-  const flags = { ...said, json: isJson(command) };
+  const flags = { ...said, json: command.isJson };
   refuseForeignPid(command, flags);
   const limit = limitOf(flags);
   const isRemote = serverOf(command) !== undefined;
@@ -132,7 +128,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
       return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
     }).catch(printTicket(command));
     tellKept(hold);
-    if (flags.pid !== undefined && hold.endsWithPid === undefined && !isJson(command))
+    if (flags.pid !== undefined && hold.endsWithPid === undefined && !command.isJson)
       tellUnseen(one.resource, flags.pid, hold.ttlMs);
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
@@ -178,7 +174,7 @@ async function acquireWithTicket<Hold extends DetachedHold>(
 function printTicket(command: Command): (error: unknown) => never {
   return (error) => {
     const { ticket } = error instanceof CliExit ? error.details : {};
-    if (typeof ticket === 'string' && !isJson(command)) print(ticket);
+    if (typeof ticket === 'string' && !command.isJson) print(ticket);
     throw error;
   };
 }
@@ -235,21 +231,21 @@ function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 
   });
 }
 
-function addShowing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
+function addShowing<One extends Surveyed>(command: Command, type: ResourceType<One>): Command {
   return command.action(async (name: string) => {
     const { found: survey, missing } = await look(command, (box) =>
       box.survey({ resource: { kind: type.kind, name: type.of(box, name).name } }),
     );
     const [one] = type.in(survey);
     if (one === undefined) return;
-    if (isJson(command)) return printJson(type.json(one, survey.at));
+    if (command.isJson) return printJson(type.json(one, survey.at));
     if (missing !== undefined) print(printable(missing));
     if (!type.headline(one)) return;
-    for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
+    for (const line of whoLines(survey, screenLayout())) print(line);
   });
 }
 
-function addListing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
+function addListing<One extends Surveyed>(command: Command, type: ResourceType<One>): Command {
   const { kind } = type;
   const example = `signalbox ${command.parent?.name()} list`;
   return command
@@ -273,7 +269,15 @@ function addListing<One extends { readonly name: string }>(command: Command, typ
           malformed,
         }),
         nothing: `No ${kind} has been used.`,
-        lines: (all, layout) => listLines(kind, all.map(type.summary), layout),
+        lines: (all, layout) => {
+          const header = [kind.toUpperCase(), kind === 'lock' ? 'STATE' : 'USED', 'HOLDERS', 'WAITING'];
+          const cells = (one: One): readonly string[] => [one.name, ...type.summary(one), String(one.waiting.length)];
+          return tableLines(
+            header,
+            all.map((one) => ({ cells: cells(one) })),
+            layout,
+          );
+        },
       });
     });
 }

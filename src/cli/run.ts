@@ -1,7 +1,8 @@
 /** `signalbox run`: acquire all or nothing, run a command, release. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { Failure } from '../failure.ts';
 import { durationArgument } from './arguments.ts';
+import { all, none } from './task/arguments.ts';
 import { addInputOptions, type GuardFlags } from './guard/settings.ts';
 import type { Guard } from '../core/index.ts';
 import type { RunOptions } from './run/request.ts';
@@ -33,8 +34,6 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
 
 /** Loads modules only in the action, so that `--help` and mistakes are fast. */
 export function define(command: Command): void {
-  const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
-  const none: readonly string[] = [];
   command
     .usage('[options] -- COMMAND [ARGUMENT…]')
     .argument('<command...>', 'what to run, with its arguments')

@@ -1,21 +1,20 @@
 /** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { drainTold, requestProblem } from '../core/index.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
-import { breaker } from './breaking.ts';
+import { person } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
-import { semaphoreSummary } from './list-table.ts';
 import { semaphoreName } from './names.ts';
-import { print, printJson } from './output.ts';
-import { acquireByHand, addSubcommands, type ResourceType, sharedSubcommands } from './resource.ts';
-import { isJson, withBox } from './store.ts';
+import { plural, print, printJson } from './output.ts';
+import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
+import { withBox } from './store.ts';
 import { semaphoreJson } from '../json/survey.ts';
 
 const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
@@ -30,12 +29,16 @@ const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
   },
   in: ({ semaphores }) => semaphores,
   json: semaphoreJson,
-  summary: semaphoreSummary,
+  summary: ({ capacity, usedSlots, drained, holds }) => {
+    const stale = holds.some(({ isStale }) => isStale) ? ', stale' : '';
+    const state = `${usedSlots} of ${capacity}${stale}${drained === undefined ? '' : ', drained'}`;
+    return [state, holds.map(({ holder, weight }) => (weight === 1 ? holder : `${holder} ×${weight}`)).join(', ')];
+  },
   headline: (semaphore) => {
     const { resource, capacity, usedSlots, availableSlots, drained, holds, waiting } = semaphore;
     const isMade = capacity > 0;
     if (hasRules(semaphore)) print(`${resource}: ${rulesTold(semaphore, semaphore.limits)}`);
-    if (isMade) print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
+    if (isMade) print(`${resource}: ${usedSlots} of ${plural(capacity, 'slot')} in use, ${availableSlots} free`);
     else print(`${resource} has not been used.`);
     return drained !== undefined || (isMade && holds.length + waiting.length > 0);
   },
@@ -95,36 +98,26 @@ To hold slots just while a command runs:
   signalbox run --sem NAME=WEIGHT -- COMMAND`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
   const shared = sharedSubcommands(SEMAPHORE);
-  addSubcommands(command, {
-    acquire,
-    ...shared,
-    configure: (one) => withCapacity(shared.configure(one)),
-    resize,
-    drain,
-  });
+  const configure = (one: Command): void => withCapacity(shared.configure(one));
+  command.addHelpText('after', EXAMPLES).subcommands({ acquire, ...shared, configure, resize, drain });
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(
-    command
-      .description('acquire slots and print the token')
-      .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text, 'acquire')),
-  )
-    .option('--weight <number>', 'how many slots in all', numberArgument, 1)
-    .option('--capacity <number>', 'the capacity; needed at the first use', numberArgument)
-    .addHelpText(
-      'after',
-      `
+  command
+    .about(`acquire slots and print the token
+
 Examples:
   TOKEN=$(signalbox sem acquire api --capacity 4 --holder agent:7)
   signalbox sem acquire builds --weight 2 --holder ci:1 --wait 5m --json | jq .slots
 
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
 --holder again keeps its slots, and gets more if --weight is larger. Exit codes: 75 not acquired in time;
-64 more than the capacity, or another capacity than the semaphore has.`,
-    )
+64 more than the capacity, or another capacity than the semaphore has.`)
+    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text, 'acquire'));
+  addAcquireOptions(command)
+    .option('--weight <number>', 'how many slots in all', numberArgument, 1)
+    .option('--capacity <number>', 'the capacity; needed at the first use', numberArgument)
     .action(async (name: string, flags: AcquireFlags & { weight: number; capacity?: number }) => {
       const { weight, capacity } = flags;
       await acquireByHand(
@@ -144,18 +137,15 @@ function withCapacity(command: Command): void {
 
 function resize(command: Command): void {
   command
-    .description('change the number of slots')
-    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
-    .requiredOption('--capacity <number>', 'the new number of slots', numberArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`change the number of slots
+
 Example:
   signalbox sem resize api --capacity 8
 
 If more slots are in use, the change takes effect as holders release them. Exit code 64 if there is no such
-semaphore: make it with sem configure --capacity.`,
-    )
+semaphore: make it with sem configure --capacity.`)
+    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
+    .requiredOption('--capacity <number>', 'the new number of slots', numberArgument)
     .action(async (name: string, { capacity }: { capacity: number }) => {
       await withBox(command, async (box) => {
         const semaphore = box.semaphore(name);
@@ -163,23 +153,16 @@ semaphore: make it with sem configure --capacity.`,
         if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
         await refuseUnknown(box, name, capacity);
         await semaphore.resize(capacity);
-        if (isJson(command)) printJson({ resource: semaphore.resource, capacity });
-        else print(`${semaphore.resource}: ${slotsTold(capacity)} from now on`);
+        if (command.isJson) printJson({ resource: semaphore.resource, capacity });
+        else print(`${semaphore.resource}: ${plural(capacity, 'slot')} from now on`);
       });
     });
 }
 
 function drain(command: Command): void {
   command
-    .description('grant nothing new until --undo; holders keep what they have')
-    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
-    .option('--reason <text>', 'why; waiters get to see it')
-    .option('--undo', 'grant again, to waiters first')
-    .option('--revision <number>', 'with --undo: only the drain of this revision, as --json shows it', numberArgument);
-  addHolder(command, 'who drains it (default: $SIGNALBOX_HOLDER, or user:NAME)')
-    .addHelpText(
-      'after',
-      `
+    .about(`grant nothing new until --undo; holders keep what they have
+
 Examples:
   signalbox sem drain api --reason 'the database moves'
   signalbox sem show api
@@ -188,11 +171,15 @@ Examples:
 For administrators. Requests wait, tries are refused (exit code 75), and so is --strategy force. When nothing is held
 any more, change what the slots stand for. A semaphore:drained event records who did it and why, a semaphore:undrained
 event who undid it. Exit codes: 1 with --undo if it is not drained, or if --revision names another drain; 64 if there
-is no such semaphore.`,
-    )
-    .action(async (name: string, flags: DrainFlags) => {
+is no such semaphore.`)
+    .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
+    .option('--reason <text>', 'why; waiters get to see it')
+    .option('--undo', 'grant again, to waiters first')
+    .option('--revision <number>', 'with --undo: only the drain of this revision, as --json shows it', numberArgument);
+  addHolder(command, 'who drains it (default: $SIGNALBOX_HOLDER, or user:NAME)').action(
+    async (name: string, flags: DrainFlags) => {
       const { reason, undo, revision } = flags;
-      const holder = flags.holder ?? breaker();
+      const holder = flags.holder ?? person();
       if (undo !== true && reason === undefined) throw new CliExit(EXIT.usage, 'say why, with --reason; or --undo');
       await withBox(command, async (box) => {
         const semaphore = box.semaphore(name);
@@ -208,10 +195,10 @@ is no such semaphore.`,
         if (kind === 'not-drained' || kind === 'another-drain') {
           throw new CliExit(EXIT.no, told, { resource, outcome: kind, drained: shown });
         }
-        if (isJson(command)) printJson({ resource, outcome: kind, drained: shown });
-        else print(told);
+        command.answer({ resource, outcome: kind, drained: shown }, told);
       });
-    });
+    },
+  );
 }
 
 interface DrainFlags {
@@ -245,8 +232,4 @@ async function refuseUnknown(box: Signalbox, name: string, capacity?: number): P
   const hint = near === undefined ? '' : `; did you mean ${near}?`;
   const make = `to make it: signalbox sem configure ${quoted(name)} --capacity ${capacity ?? 'NUMBER'}`;
   throw new CliExit(EXIT.usage, `semaphore/${name} does not exist${hint}\n  ${make}`);
-}
-
-function slotsTold(count: number): string {
-  return `${count} slot${count === 1 ? '' : 's'}`;
 }

@@ -1,5 +1,5 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
-import { type Command, Option } from 'commander';
+import { type Command, Option } from './command.ts';
 import { isLoopback } from '../runtime/location/server-token.ts';
 import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
@@ -8,8 +8,6 @@ import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
 import { complain, print, printable, printJson, screen } from './output.ts';
-import type { GlobalOptions } from './program.ts';
-import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
@@ -46,6 +44,17 @@ interface ServerModule {
 
 const DEFAULT_PORT = 7300;
 
+const EXAMPLES = `
+Examples:
+  signalbox serve
+  signalbox serve --port 8443 --host 0.0.0.0 --cert tls.crt --key tls.key --allow-host box.example.org
+  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
+
+Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
+/docs describes the API for people, /openapi.json for programs; /mcp is for coding agents (signalbox mcp --help).
+Several servers may serve one store.
+Ctrl-C stops it; requests that wait keep their place in the queue.`;
+
 export function define(command: Command): void {
   command
     .addOption(
@@ -67,19 +76,7 @@ export function define(command: Command): void {
     .option('--witness-sign <file>', 'seal the record of the witness with this private key')
     .option('--witness-anchor <place>', 'also keep its checkpoints in a file, git:REF or command:COMMAND')
     .option('--witness-archive <directory>', 'export its entries to files there before they are trimmed')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox serve
-  signalbox serve --port 8443 --host 0.0.0.0 --cert tls.crt --key tls.key --allow-host box.example.org
-  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
-
-Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
-/docs describes the API for people, /openapi.json for programs; /mcp is for coding agents (signalbox mcp --help).
-Several servers may serve one store.
-Ctrl-C stops it; requests that wait keep their place in the queue.`,
-    )
+    .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {
       if ((flags.cert === undefined) !== (flags.key === undefined)) {
         throw new CliExit(EXIT.usage, '--cert and --key belong together: name both files');
@@ -102,7 +99,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     const { mcpOverHttp } = (await importFile('../mcp/index.js')) as McpModule;
     return mcpOverHttp(box, { version: VERSION, clock });
   };
-  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { store } = command;
   const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
   const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
   const { keeperOf } = await import('./witness/keeper.ts');
@@ -123,7 +120,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     const { url, tokenFile, localToken } = serving;
     const place = withoutPassword(serving.store);
     if (cert === undefined && !isLoopback(host)) complain(`signalbox: ${IN_THE_CLEAR}`);
-    if (isJson(command)) printJson({ url, store: place, tokenFile, pid: process.pid });
+    if (command.isJson) printJson({ url, store: place, tokenFile, pid: process.pid });
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);
       // A secret does not belong in a log.

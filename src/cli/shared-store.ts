@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { shown } from '../failure.ts';
 import { isEtcdUrl, withoutPassword } from '../store/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import type { GlobalOptions } from './program.ts';
 import { isServerUrl } from './remote/url.ts';
 
 const ACCEPTED = 'expected file:DIRECTORY, etcd://HOST:PORT, etcds://HOST:PORT, or http://HOST:PORT of a server';
@@ -12,7 +11,7 @@ const ACCEPTED = 'expected file:DIRECTORY, etcd://HOST:PORT, etcds://HOST:PORT, 
 export function refuseUnshared(command: Command): void {
   // They print a script or write files, and open no store; or they must not fail because of one.
   if (command.name() === 'completion' || command.parent?.name() === 'agents') return;
-  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { store } = command.optsWithGlobals<{ readonly store?: string }>();
   const url = store ?? process.env['SIGNALBOX_URL'] ?? '';
   if (url === '' && store === undefined) return;
   if (url.startsWith('file:') || isEtcdUrl(url) || isServerUrl(url)) return;

@@ -1,5 +1,5 @@
 /** `signalbox status`: locks, slots, tasks, pipelines and members on one screen. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { hasEnded } from '../core/index.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
@@ -8,10 +8,9 @@ import { warnOf } from './malformed.ts';
 import { countsOf, type Everything, lookAtEverything, statusJson } from '../json/status.ts';
 import { leaderLines } from './members/who-members.ts';
 import { memberLines } from './members/list.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { print, printable, printJson } from './output.ts';
 import { listLines as pipelineLines } from './pipeline/status.ts';
-import { isJson } from './store.ts';
-import { type Layout, layoutFor } from './table.ts';
+import { type Layout, screenLayout } from './table.ts';
 import { listLines as taskLines } from './task/show.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
@@ -36,10 +35,10 @@ export function define(command: Command): void {
     .action(async ({ watch }: { watch?: true }) => {
       if (watch) return watched(command, async (box) => shownOf(await lookAtEverything(box)));
       const { found: all, missing } = await look(command, lookAtEverything);
-      if (isJson(command)) return printJson(shownOf(all).json());
+      if (command.isJson) return printJson(shownOf(all).json());
       warnOf(all.malformed);
       if (missing !== undefined) return print(printable(`${missing} There are no locks, tasks, pipelines or members.`));
-      for (const line of shownOf(all).lines(layoutFor(screen(), paintFor(screen())))) print(line);
+      for (const line of shownOf(all).lines(screenLayout())) print(line);
     });
 }
 

@@ -1,14 +1,11 @@
 /** Opens a command's store by its options, and closes it in the end. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { interruptible } from './interrupt.ts';
 import { openInTime, type WaitLimit } from './opening.ts';
-import type { GlobalOptions } from './program.ts';
 import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
-
-export { isJson } from './usage.ts';
 
 /** `limit`: the time that the user gave for all of it. */
 export type BoxOptions = OpenOptions & { readonly limit?: WaitLimit };
@@ -19,7 +16,7 @@ export function openBox(
   { limit, ...options }: BoxOptions = {},
   leaving?: AbortSignal,
 ): Promise<Signalbox> {
-  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { store } = command;
   const url = storeUrl(store);
   return openInTime({ url, leaving, limit }, (signal) => opened(command, store, { ...options, signal }));
 }
@@ -33,6 +30,15 @@ async function opened(command: Command, store: string | undefined, options: Open
   return open(store, { maintains: false, component: 'cli', ...options });
 }
 
+/** Closes the store, however the work ends. */
+export async function closing<T>(box: Signalbox, work: (box: Signalbox) => Promise<T>): Promise<T> {
+  try {
+    return await work(box);
+  } finally {
+    await box.close();
+  }
+}
+
 /**
  * Aborts the signal of `work` on Ctrl-C, so that its waits end, and then closes the store. The same when the store is over:
  * nothing would come any more.
@@ -44,14 +50,11 @@ export function withBox<T>(
   hurry?: AbortController,
 ): Promise<T> {
   return interruptible(async (signal) => {
-    const box = await openBox(command, options, signal);
-    try {
+    return closing(await openBox(command, options, signal), async (box) => {
       const { over } = box;
       const result = await work(box, over === undefined ? signal : AbortSignal.any([signal, over]));
       if (!signal.aborted) over?.throwIfAborted();
       return result;
-    } finally {
-      await box.close();
-    }
+    });
   }, hurry);
 }

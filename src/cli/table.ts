@@ -1,5 +1,5 @@
 /** Prints aligned columns. On a terminal they fit its width; longer cells end in an ellipsis. */
-import { printable, type Paint, unpainted } from './output.ts';
+import { type Paint, paintFor, print, printable, screen, unpainted } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
 
 export interface Row {
@@ -74,6 +74,20 @@ function padded(text: string, width: number): string {
 
 function length(text: string): number {
   return [...text].length;
+}
+
+/** A list of facts, without those that have no text. */
+export function factLines(facts: readonly (readonly [fact: string, text: string])[]): readonly string[] {
+  return facts.filter(([, text]) => text !== '').map(([fact, text]) => `${fact.padEnd(12)}${text}`);
+}
+
+/** Prints a table as wide as the terminal allows. */
+export function printTable(header: readonly string[], rows: readonly Row[]): void {
+  for (const line of tableLines(header, rows, screenLayout())) print(line);
+}
+
+export function screenLayout(): Layout {
+  return layoutFor(screen(), paintFor(screen()));
 }
 
 /** The terminal's width; no limit without a terminal. A terminal that was never given a size (in a container) says 0. */

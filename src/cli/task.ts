@@ -1,13 +1,13 @@
 /** `signalbox task …`: publishes and claims tasks by hand, for scripts and agents. */
-import type { Command } from 'commander';
-import { addTaskClaim } from './task/claim.ts';
-import { addEnding } from './task/ending.ts';
-import { addIdle } from './task/unclaimed.ts';
-import { addLooking } from './task/show.ts';
-import { addPublish } from './task/publish.ts';
-import { addTaskRun } from './task/run.ts';
-import { addWatch } from './task/watch.ts';
-import { addTaskWork } from './task/work.ts';
+import type { Command } from './command.ts';
+import { claim } from './task/claim.ts';
+import { complete, fail, release, renew } from './task/ending.ts';
+import { configure, forget, requeue, retry } from './task/unclaimed.ts';
+import { list, show } from './task/show.ts';
+import { publish } from './task/publish.ts';
+import { run } from './task/run.ts';
+import { watch } from './task/watch.ts';
+import { work } from './task/work.ts';
 
 const EXAMPLES = `
 Examples:
@@ -26,13 +26,8 @@ Of any number of claimers exactly one gets a task. If a claim is not renewed in 
 run and task work renew it by themselves.`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addPublish(command.command('publish'));
-  addTaskRun(command.command('run'));
-  addTaskWork(command.command('work'));
-  addTaskClaim(command.command('claim'));
-  addEnding(command);
-  addIdle(command);
-  addLooking(command);
-  addWatch(command.command('watch'));
+  command.addHelpText('after', EXAMPLES).subcommands({
+    ...{ publish, run, work, claim, renew, release, complete, fail },
+    ...{ retry, requeue, forget, configure, show, list, watch },
+  });
 }

@@ -1,5 +1,5 @@
 /** `signalbox token …`: the tokens that let programs use a server. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from './command.ts';
 import { type Role, ROLES } from '../core/index.ts';
 import { withoutPassword } from '../store/index.ts';
 import { localTokenFile, readLocalToken } from '../runtime/location/local-token.ts';
@@ -9,11 +9,10 @@ import { time } from '../json/time.ts';
 import { durationArgument, given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
-import { handOver, jsonText, paintFor, print, printable, printJson, screen } from './output.ts';
-import type { GlobalOptions } from './program.ts';
+import { handOver, jsonText, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
-import { isJson, withBox } from './store.ts';
-import { layoutFor, tableLines } from './table.ts';
+import { withBox } from './store.ts';
+import { printTable } from './table.ts';
 import { all, none } from './task/arguments.ts';
 
 const EXAMPLES = `
@@ -27,28 +26,13 @@ A viewer looks. A worker also takes part: locks, slots, tasks, guards. An admini
 configure, write keys, resume and cancel pipelines, give out tokens. The store keeps only a hash of each token.`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  create(command.command('create'));
-  list(command.command('list'));
-  revoke(command.command('revoke'));
-  local(command.command('local'));
+  command.addHelpText('after', EXAMPLES).subcommands({ create, list, revoke, local });
 }
 
 function create(command: Command): void {
   command
-    .description('make a token and print it, once')
-    .argument('<name>', 'what people call it')
-    .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
-    .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
-    .option('--expires <duration>', 'servers refuse it after this time (default: never)', durationArgument)
-    .option(
-      '--link <url>',
-      'print a link that opens the dashboard there with the token, instead of the token',
-      pageArgument,
-    )
-    .addHelpText(
-      'after',
-      `
+    .about(`make a token and print it, once
+
 Examples:
   TOKEN=$(signalbox token create ci --role worker --expires 90d)
   signalbox token create agents --role worker --holder 'agent:*'
@@ -58,7 +42,15 @@ Examples:
 The link of a viewer lets those who have it look, and change nothing. It carries the token in its fragment, which
 browsers do not send; with a view of the dashboard behind the #, it opens that.
 
-Nobody can print the token again. If it is lost, revoke it and make another one.`,
+Nobody can print the token again. If it is lost, revoke it and make another one.`)
+    .argument('<name>', 'what people call it')
+    .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
+    .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
+    .option('--expires <duration>', 'servers refuse it after this time (default: never)', durationArgument)
+    .option(
+      '--link <url>',
+      'print a link that opens the dashboard there with the token, instead of the token',
+      pageArgument,
     )
     .action(async (name: string, flags: { role: Role; holder: readonly string[]; expires?: number; link?: URL }) => {
       const { role, holder, expires, link: page } = flags;
@@ -67,7 +59,7 @@ Nobody can print the token again. If it is lost, revoke it and make another one.
         const { secret, token } = await box.tokens.create(terms);
         try {
           const link = page === undefined ? undefined : linkWith(page, secret);
-          handOver(isJson(command) ? jsonText({ secret, ...given({ link }), ...tokenJson(token) }) : (link ?? secret));
+          handOver(command.isJson ? jsonText({ secret, ...given({ link }), ...tokenJson(token) }) : (link ?? secret));
         } catch {
           await box.tokens.revoke(token.id);
           throw new CliExit(EXIT.unreachable, 'the token could not be printed, so it was revoked');
@@ -95,58 +87,53 @@ function list(command: Command): void {
     .addHelpText('after', '\nExamples:\n  signalbox token list\n  signalbox token list --json | jq -r .tokens[].id')
     .action(async () => {
       const { found } = await look(command, (box) => box.tokens.list());
-      if (isJson(command)) return printJson({ tokens: found.map(tokenJson) });
+      if (command.isJson) return printJson({ tokens: found.map(tokenJson) });
       if (found.length === 0) return print('There are no tokens.');
       const rows = found.map((token) => ({
         cells: [token.id, token.name, token.role, (token.holders ?? ['any']).join(', '), endTold(token)],
       }));
-      const layout = layoutFor(screen(), paintFor(screen()));
-      for (const line of tableLines(['ID', 'NAME', 'ROLE', 'HOLDERS', 'EXPIRES'], rows, layout)) print(line);
+      printTable(['ID', 'NAME', 'ROLE', 'HOLDERS', 'EXPIRES'], rows);
     });
 }
 
 function revoke(command: Command): void {
   command
-    .description('end a token: every server refuses it from now on')
+    .about(`end a token: every server refuses it from now on
+
+Example:
+  signalbox token revoke 3f9c0a51d2e86b47
+
+Exit code 1 if there is no such token.`)
     .argument('<id>', 'the id of the token, as token list prints it')
-    .addHelpText(
-      'after',
-      '\nExample:\n  signalbox token revoke 3f9c0a51d2e86b47\n\nExit code 1 if there is no such token.',
-    )
     .action(async (id: string) => {
       await withBox(command, async (box) => {
         if (!(await box.tokens.revoke(id))) throw new CliExit(EXIT.no, `there is no token ${printable(id)}`);
-        if (isJson(command)) printJson({ outcome: 'revoked', id });
-        else print(`${id}: revoked`);
+        command.answer({ outcome: 'revoked', id }, `${id}: revoked`);
       });
     });
 }
 
 function local(command: Command): void {
   command
-    .description("print the local administrator's token, which serve made")
-    .addHelpText(
-      'after',
-      `
+    .about(`print the local administrator's token, which serve made
+
 Example:
   curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:7300/v1/status
 
-It lies in a file next to the store that only you can read. Exit code 1 if no server has made it yet.`,
-    )
+It lies in a file next to the store that only you can read. Exit code 1 if no server has made it yet.`)
     .action(() => {
       const server = serverOf(command);
       if (server !== undefined) {
         const why = 'the local token lies in a file beside the store';
         throw notThroughServer('signalbox token local', server, why, 'use signalbox token create to make another one');
       }
-      const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+      const url = storeUrl(command.store);
       const secret = readLocalToken(url);
       if (secret === undefined) {
         const what = `there is no local token for ${withoutPassword(url)} yet; signalbox serve makes it`;
         throw new CliExit(EXIT.no, what);
       }
-      if (isJson(command)) printJson({ secret, file: localTokenFile(url) });
-      else print(secret);
+      command.answer({ secret, file: localTokenFile(url) }, secret);
     });
 }
 

@@ -1,5 +1,5 @@
 /** `signalbox top`: the board on a terminal, live and driven by keys. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { systemClock } from '../clock.ts';
@@ -8,11 +8,10 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { GitHubBoard } from '../github/board.ts';
 import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
-import { breaker, nothingBroken } from './breaking.ts';
+import { person, nothingBroken } from './breaking.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { paintFor, screen } from './output.ts';
-import type { GlobalOptions } from './program.ts';
-import { isJson, withBox } from './store.ts';
+import { paintFor, plural, screen } from './output.ts';
+import { withBox } from './store.ts';
 import { emptyBoard, Heard } from './top/board.ts';
 import { type Frame, frameOf } from './top/frame.ts';
 import { FullScreen } from './full-screen.ts';
@@ -61,7 +60,7 @@ async function issuesOn(repository: string): Promise<GitHubBoard> {
 }
 
 function refuseWithoutTerminal(command: Command): void {
-  const what = isJson(command)
+  const what = command.isJson
     ? 'top has no JSON'
     : isatty(0) && isatty(1) && process.env['TERM'] !== 'dumb'
       ? undefined
@@ -74,7 +73,7 @@ function refuseWithoutTerminal(command: Command): void {
 }
 
 function storeOf(command: Command): string {
-  return withoutPassword(storeUrl(command.optsWithGlobals<GlobalOptions>().store));
+  return withoutPassword(storeUrl(command.store));
 }
 
 const HUNG_UP = 128 + constants.signals.SIGHUP;
@@ -236,8 +235,8 @@ class Top {
     const one = resource.startsWith('lock/') ? this.#box.lock(name) : this.#box.semaphore(name);
     let message: string;
     try {
-      const { broken } = await one.break({ holder: breaker(), reason, token });
-      message = `${resource}: ${broken === 0 ? nothingBroken(token) : `ended ${broken} hold${broken === 1 ? '' : 's'}`}`;
+      const { broken } = await one.break({ holder: person(), reason, token });
+      message = `${resource}: ${broken === 0 ? nothingBroken(token) : `ended ${plural(broken, 'hold')}`}`;
     } catch (error) {
       message = `${resource}: ${(error as Error).message}`;
     }

@@ -1,12 +1,15 @@
 /** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
 import { type Drain, drainTold, type Json, type LockMode, type OnStale, spoken } from '../core/index.ts';
+import { isRecord } from '../core/shape.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import { behindTold, NotAcquired, type Refusal } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { PlaceKept, withTicket } from './ticket.ts';
+import { joined } from './output.ts';
 
 export type WaitHolder = Pick<SurveyedHold, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'> &
   Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans' | 'isCollected'>>;
@@ -35,9 +38,26 @@ export interface Wait {
 
 const MOST_NAMED = 2;
 
+export function argumentOf(want: Want): ResourceArgument {
+  return 'lock' in want ? { kind: 'lock', name: want.lock } : { kind: 'semaphore', name: want.semaphore };
+}
+
 /** `lock/main`, as the store and people name it. */
 export function resourceOf(want: Want): string {
-  return 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
+  const { kind, name } = argumentOf(want);
+  return `${kind}/${name}`;
+}
+
+/** What `Voice.waiting` shows of a wait: with durations for a terminal, and without them for a log. */
+export function lookAtWait(
+  box: Signalbox,
+  wants: readonly Want[],
+  isOurs: (holder: string) => boolean,
+): (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined> {
+  return async (sinceMs) => {
+    const found = await currentWait(box, wants, isOurs);
+    return found && { line: waitTold(found, Date.now(), sinceMs), lasting: waitTold(found, Date.now()) };
+  };
 }
 
 /** The resource that we are waiting for now; undefined if there is none. */
@@ -130,7 +150,7 @@ export async function refusalTold(
     : refusal.kind === 'full'
       ? `only ${refusal.free} free`
       : '';
-  const told = [isDrained(refusal) ? '' : what, who?.told ?? ''].filter((part) => part !== '').join('; ');
+  const told = joined([isDrained(refusal) ? '' : what, who?.told], '; ');
   const refused = new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
     resource,
     refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,
@@ -180,8 +200,7 @@ const MOST_LEASES = 10;
  * turn that nobody has collected.
  */
 async function surveyed(box: Signalbox, want: Want): Promise<Surveyed> {
-  const resource =
-    'lock' in want ? { kind: 'lock' as const, name: want.lock } : { kind: 'semaphore' as const, name: want.semaphore };
+  const resource = argumentOf(want);
   const one = async (leases: boolean): Promise<SurveyedLock | SurveyedSemaphore> => {
     const { locks, semaphores } = await box.survey({ resource, leases });
     return [...locks, ...semaphores][0] as SurveyedLock | SurveyedSemaphore;
@@ -263,8 +282,7 @@ export function goneTold(
 
 /** The note that `run` keeps about its command. */
 export function commandIn(metadata: Json | undefined): string | undefined {
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return undefined;
-  const { command } = metadata as { readonly command?: Json };
+  const { command } = isRecord(metadata) ? metadata : {};
   return typeof command === 'string' ? command : undefined;
 }
 

@@ -1,8 +1,8 @@
 /** Shows something again whenever it changes: in place on a terminal, one below the other elsewhere, as JSON lines. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { paintFor, print, printJson, screen } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { withBox } from './store.ts';
 import { cut, type Layout, layoutFor } from './table.ts';
 import { FullScreen } from './full-screen.ts';
 
@@ -19,7 +19,7 @@ const GATHER_MS = 80;
 
 /** Ends with Ctrl-C. */
 export async function watched(command: Command, look: (box: Signalbox) => Promise<Shown>): Promise<void> {
-  const isLive = screen().isTTY === true && !isJson(command);
+  const isLive = screen().isTTY === true && !command.isJson;
   await withBox(command, async (box, signal) => {
     let wake = (): void => undefined;
     let hasChanged = true;
@@ -48,7 +48,7 @@ export async function watched(command: Command, look: (box: Signalbox) => Promis
 
 /** Answers what was shown. */
 function show(command: Command, shown: Shown, full: FullScreen | undefined, before: string): string {
-  if (isJson(command)) {
+  if (command.isJson) {
     const json = shown.json();
     const text = JSON.stringify({ ...json, at: null });
     if (text !== before) printJson(json);

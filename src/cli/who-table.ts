@@ -229,7 +229,7 @@ export function stateOf({ health, lease, isAttached, isCollected }: SurveyedHold
   }
 }
 
-const COLOURS: Partial<Record<SurveyedHold['health'], Colour>> = {
+export const COLOURS: Partial<Record<SurveyedHold['health'], Colour>> = {
   overdue: 'yellow',
   slow: 'yellow',
   silent: 'red',

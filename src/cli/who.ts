@@ -1,5 +1,5 @@
 /** `signalbox who`: who holds what, since when, why, and who waits for whom. */
-import type { Command } from 'commander';
+import type { Command } from './command.ts';
 import { Failure } from '../failure.ts';
 import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -10,10 +10,9 @@ import { look } from './read-only.ts';
 import { type Crew, crewJson, crewOf } from '../json/member.ts';
 import { whoMemberLines } from './members/who-members.ts';
 import { warnOf } from './malformed.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
-import { isJson } from './store.ts';
+import { print, printable, printJson } from './output.ts';
 import { surveyJson } from '../json/survey.ts';
-import { layoutFor } from './table.ts';
+import { screenLayout } from './table.ts';
 import { taskJson } from '../json/task.ts';
 import { type Shown, watched } from './watch.ts';
 import { isTold, whoLines } from './who-table.ts';
@@ -44,10 +43,10 @@ export function define(command: Command): void {
       const looked = await look(command, (box) => asked(box, resource));
       const { url, missing } = looked;
       const { survey: found, tasks = [], crew } = looked.found;
-      if (isJson(command)) return printJson(shownOf(looked.found).json());
+      if (command.isJson) return printJson(shownOf(looked.found).json());
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(`${missing} Nothing is held or waited for.`));
-      const layout = layoutFor(screen(), paintFor(screen()));
+      const layout = screenLayout();
       if (!isInUse(found) && tasks.length === 0) print(printable(nothing(resource, url)));
       else for (const line of whoLines(found, layout, tasks)) print(line);
       for (const line of whoMemberLines(crew, found, layout)) print(line);

@@ -1,10 +1,10 @@
 /** `signalbox witness …`: the record of every change, and the proof that nobody changed it. */
-import type { Command } from 'commander';
-import { addKey } from './witness/key.ts';
-import { addProof } from './witness/proof.ts';
-import { addCheckpoint, addConfigure, addTrim } from './witness/keeping.ts';
-import { addExport, addRecord, addShow, addTail } from './witness/recording.ts';
-import { addVerify } from './witness/verify.ts';
+import type { Command } from './command.ts';
+import { key } from './witness/key.ts';
+import { proof } from './witness/proof.ts';
+import { checkpoint, configure, trim } from './witness/keeping.ts';
+import { exportRecord, record, show, tail } from './witness/recording.ts';
+import { verify } from './witness/verify.ts';
 
 const EXAMPLES = `
 Examples:
@@ -17,15 +17,8 @@ Examples:
   signalbox witness key create witness.key`;
 
 export function define(command: Command): void {
-  command.addHelpText('after', EXAMPLES);
-  addTail(command.command('tail'));
-  addShow(command.command('show'));
-  addRecord(command.command('record'));
-  addExport(command.command('export'));
-  addCheckpoint(command.command('checkpoint'));
-  addTrim(command.command('trim'));
-  addConfigure(command.command('configure'));
-  addVerify(command.command('verify'));
-  addProof(command.command('proof'));
-  addKey(command.command('key'));
+  command.addHelpText('after', EXAMPLES).subcommands({
+    ...{ tail, show, record, export: exportRecord },
+    ...{ checkpoint, trim, configure, verify, proof, key },
+  });
 }

@@ -1,6 +1,5 @@
 /** Plain keys over HTTP, for administrators. */
 import type { BusCompare, BusOperation, BusPair, BusTransactionResult } from '../runtime/bus/bus.ts';
-import { refusedWith } from './problem.ts';
 import { type Requests, segment } from './requests.ts';
 
 /** The plain keys of a store, at a server. */
@@ -21,14 +20,13 @@ export class RemoteBus {
 
   /** The value of a key; null if there is none. */
   async get(key: string): Promise<string | null> {
-    return (await this.#pair(key))?.value ?? null;
+    return (await this.#requests.found<BusPair>(keyPath(key)))?.value ?? null;
   }
 
   /** Deletes a key; answers how many it deleted: 0 or 1. */
   async delete(key: string): Promise<{ readonly deleted: number }> {
-    const { deleted } = await this.#requests.ask<{ deleted: number }>({
-      ...{ method: 'DELETE', path: keyPath(key), isKeyed: true },
-    });
+    const ask = { method: 'DELETE', path: keyPath(key), isKeyed: true } as const;
+    const { deleted } = await this.#requests.ask<{ deleted: number }>(ask);
     return { deleted };
   }
 
@@ -40,15 +38,6 @@ export class RemoteBus {
   ): Promise<BusTransactionResult> {
     const body = { compare, success, failure };
     return this.#requests.ask({ method: 'POST', path: '/v1/bus', body, isKeyed: true });
-  }
-
-  async #pair(key: string): Promise<BusPair | undefined> {
-    try {
-      return await this.#requests.ask({ method: 'GET', path: keyPath(key) });
-    } catch (error) {
-      refusedWith(error, 'no-such-thing');
-      return undefined;
-    }
   }
 }
 

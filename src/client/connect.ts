@@ -1,5 +1,6 @@
 /** `connect` opens the store behind a server, with the objects of the library. For Node, browsers and every runtime with `fetch`. */
 import type { Condition, Explanation, Settings, Verdict } from '../core/index.ts';
+import { given } from '../core/given.ts';
 import { Failure, shown } from '../failure.ts';
 import { surveyFrom, type SurveyJson } from '../json/survey.ts';
 import { HoldSet } from '../runtime/holds/hold-set.ts';
@@ -154,7 +155,7 @@ export class RemoteSignalbox implements AsyncDisposable {
         const left = options.waitMs === undefined ? undefined : options.waitMs - (clock.monotonic() - begun);
         // Zero would mean not to wait at all, so a wait that is over still leaves 1.
         const waitMs = options.waitMs === 0 ? 0 : left === undefined ? undefined : Math.max(1, left);
-        holds.push(await this.#acquired(want, { ...options, holder, ...(waitMs !== undefined && { waitMs }) }));
+        holds.push(await this.#acquired(want, { ...options, holder, ...given({ waitMs }) }));
       }
     } catch (error) {
       await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
@@ -164,11 +165,9 @@ export class RemoteSignalbox implements AsyncDisposable {
   }
 
   #acquired(want: Want, options: RemoteOptions): Promise<RemoteHold> {
-    if ('lock' in want) {
-      return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });
-    }
+    if ('lock' in want) return this.lock(want.lock).acquire({ ...options, ...given({ mode: want.mode }) });
     const { semaphore, weight = 1, capacity } = want;
-    return this.semaphore(semaphore, capacity === undefined ? {} : { capacity }).acquire({ ...options, weight });
+    return this.semaphore(semaphore, given({ capacity })).acquire({ ...options, weight });
   }
 
   /** Makes sure that the lock has these settings, which bind every holder, for administrators; its holds stay. */
@@ -252,7 +251,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     // The server looks through a limited number of revisions per page, so a page may be empty although an earlier one is not.
     for (;;) {
       query.set('limit', String(MOST_EVENTS - events.length));
-      const page = await this.#look<HistoryPage>(`/v1/history?${query.toString()}`);
+      const page = await this.#connected.requests.get<HistoryPage>(`/v1/history?${query.toString()}`);
       events = [...page.events, ...events];
       if (page.next === null || events.length >= MOST_EVENTS) return { isWhole: page.isWhole, events };
       query.set('before', page.next);
@@ -288,22 +287,22 @@ export class RemoteSignalbox implements AsyncDisposable {
       const at = this.#connected.requests.clock.now();
       return { revision: 0, at, locks, semaphores, sessions: [], maintainer: undefined, malformed: [] };
     }
-    return surveyFrom(await this.#look<SurveyJson>('/v1/who'));
+    return surveyFrom(await this.#connected.requests.get<SurveyJson>('/v1/who'));
   }
 
   /** Everything at a glance: what `signalbox status --json` prints. */
   status(): Promise<Readonly<Record<string, unknown>>> {
-    return this.#look('/v1/status');
+    return this.#connected.requests.get('/v1/status');
   }
 
   /** Whose token this is, and what it allows. */
   token(): Promise<OwnToken> {
-    return this.#look('/v1/token');
+    return this.#connected.requests.get('/v1/token');
   }
 
   /** Asks the server whether it and its store work. */
   health(): Promise<{ readonly revision: number }> {
-    return this.#look('/healthz');
+    return this.#connected.requests.get('/healthz');
   }
 
   /** Releases this program's holds, leaves its memberships, and ends its waits and streams. */
@@ -318,10 +317,6 @@ export class RemoteSignalbox implements AsyncDisposable {
   /** Closes it at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  #look<T>(path: string): Promise<T> {
-    return this.#connected.requests.ask<T>({ method: 'GET', path });
   }
 }
 

@@ -78,14 +78,17 @@ export class RemoteMembers {
 
   /** All members, by id. `onMalformed` gets the keys that were passed over because they cannot be read. */
   async list({ onMalformed }: ListOptions = {}): Promise<readonly Member[]> {
-    const { members, malformed = [] } = await this.#get<{ members: MemberJson[]; malformed?: Malformed[] }>({});
+    const { requests } = this.#connected;
+    const found = await requests.get<{ members: MemberJson[]; malformed?: Malformed[] }>('/v1/members');
+    const { members, malformed = [] } = found;
     for (const one of malformed) onMalformed?.(one);
     return members.map(memberFrom);
   }
 
   /** Whether there is such a member. */
   async isAlive(id: string): Promise<boolean> {
-    return (await this.#get<{ members: unknown[] }>({ id })).members.length > 0;
+    const { requests } = this.#connected;
+    return (await requests.get<{ members: unknown[] }>('/v1/members', { id })).members.length > 0;
   }
 
   /** Follows the members. Resolves once no change can be missed; rejects if no server answers, or the connection is closed. */
@@ -114,17 +117,12 @@ export class RemoteMembers {
 
   /** The topology that was broadcast last; null if none ever was. */
   async topology(): Promise<Topology | null> {
-    const ask = { method: 'GET', path: '/v1/topology' } as const;
-    return (await this.#connected.requests.ask<{ topology: Topology | null }>(ask)).topology;
+    return (await this.#connected.requests.get<{ topology: Topology | null }>('/v1/topology')).topology;
   }
 
   /** @internal Leaves with all that this program joined as. */
   async leaveAll(): Promise<void> {
     await Promise.all([...this.#joined].map((one) => one.leave().catch(() => undefined)));
-  }
-
-  #get<T>(query: Readonly<Record<string, string>>): Promise<T> {
-    return this.#connected.requests.ask<T>({ method: 'GET', path: '/v1/members', query });
   }
 }
 

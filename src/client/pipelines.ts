@@ -5,7 +5,6 @@ import { pipelineFrom, type PipelineJson } from '../json/pipeline.ts';
 import type { PhaseLog } from '../runtime/pipelines/log.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
 import type { Malformed } from '../runtime/stored.ts';
-import { refusedWith } from './problem.ts';
 import { type Requests, segment } from './requests.ts';
 
 /** The answer to resuming or cancelling a pipeline. */
@@ -32,10 +31,10 @@ export class RemotePipelines {
     options: { readonly state?: PipelineState; readonly onMalformed?: (one: Malformed) => void } = {},
   ): Promise<readonly ListedPipeline[]> {
     const { state, onMalformed } = options;
-    const { pipelines, malformed = [] } = await this.#requests.ask<{
+    const { pipelines, malformed = [] } = await this.#requests.get<{
       readonly pipelines: readonly PipelineJson[];
       readonly malformed?: readonly Malformed[];
-    }>({ method: 'GET', path: '/v1/pipelines', query: { state } });
+    }>('/v1/pipelines', { state });
     for (const one of malformed) onMalformed?.(one);
     return pipelines.map(pipelineFrom);
   }
@@ -73,13 +72,8 @@ export class RemotePipelines {
 
   /** Deletes a pipeline that has ended, for administrators. False if there is no such pipeline, or if it has not ended. */
   async forget(id: string): Promise<boolean> {
-    try {
-      await this.#requests.ask({ method: 'DELETE', path: `/v1/pipelines/${segment(id)}`, isKeyed: true });
-      return true;
-    } catch (error) {
-      refusedWith(error, 'no-such-thing', 'wrong-state');
-      return false;
-    }
+    const ask = { method: 'DELETE', path: `/v1/pipelines/${segment(id)}`, isKeyed: true } as const;
+    return this.#requests.did(ask, 'no-such-thing', 'wrong-state');
   }
 
   #post(id: string, what: string, body: object): Promise<PipelineAnswer> {
@@ -87,12 +81,7 @@ export class RemotePipelines {
     return this.#requests.ask({ method: 'POST', path, body, isKeyed: true, waitMs: 10_000 });
   }
 
-  async #shown(id: string): Promise<(PipelineJson & { readonly logs: readonly PhaseLog[] }) | undefined> {
-    try {
-      return await this.#requests.ask({ method: 'GET', path: `/v1/pipelines/${segment(id)}` });
-    } catch (error) {
-      refusedWith(error, 'no-such-thing');
-      return undefined;
-    }
+  #shown(id: string): Promise<(PipelineJson & { readonly logs: readonly PhaseLog[] }) | undefined> {
+    return this.#requests.found(`/v1/pipelines/${segment(id)}`);
   }
 }

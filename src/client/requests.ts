@@ -10,8 +10,7 @@ import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
 import { type Absence, absenceOf } from './absence.ts';
 import { type Clock, instant, sinceMs } from './clock.ts';
-import { errorOf, type ProblemDetails } from './problem.ts';
-import { urlAt } from './url.ts';
+import { errorOf, type ProblemDetails, refusedWith } from './problem.ts';
 
 /** How to reach a server. */
 export interface ConnectOptions {
@@ -111,6 +110,26 @@ export class Requests {
   /** Returns the server's answer; throws its refusals as the errors of the library. */
   async ask<T>(ask: Ask): Promise<T> {
     return (await this.send(ask)).body as T;
+  }
+
+  get<T>(path: string, query: Ask['query'] = {}): Promise<T> {
+    return this.ask<T>({ method: 'GET', path, query });
+  }
+
+  /** Undefined if the server has no such thing. */
+  async found<T>(path: string): Promise<T | undefined> {
+    return this.get<T>(path).catch((error: unknown) => void refusedWith(error, 'no-such-thing'));
+  }
+
+  /** Whether it was done: false if the server refuses it with one of these codes. */
+  async did(ask: Ask, ...codes: readonly string[]): Promise<boolean> {
+    try {
+      await this.ask(ask);
+      return true;
+    } catch (error) {
+      refusedWith(error, ...codes);
+      return false;
+    }
   }
 
   async send(ask: Ask): Promise<Answered> {
@@ -386,6 +405,14 @@ export function connectionClosed(): Failure {
 /** Avoids `crypto.randomUUID`, which browsers have only on HTTPS. */
 export function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function urlAt(server: string, { path, query = {} }: Pick<Ask, 'path' | 'query'>): string {
+  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  const text = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+  return `${server}${path}${text}`;
 }
 
 /** Encodes one segment of a path. */

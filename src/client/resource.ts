@@ -167,13 +167,8 @@ export abstract class RemoteResource<
 
   /** Takes a request that has a ticket out of the queue, and releases its hold if it was granted. */
   async withdraw({ ticket, holder }: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
-    try {
-      await this.post('withdraw', { holder, ticket }, { isKeyed: true });
-      return { kind: 'withdrawn' };
-    } catch (error) {
-      refusedWith(error, 'gone');
-      return { kind: 'gone' };
-    }
+    const ask = { method: 'POST', path: `${this.#path}/withdraw`, body: { holder, ticket }, isKeyed: true } as const;
+    return { kind: (await this.connected.requests.did(ask, 'gone')) ? 'withdrawn' : 'gone' };
   }
 
   /** @internal The fields of every request for it. */

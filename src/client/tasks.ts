@@ -159,28 +159,24 @@ export class RemoteTasks {
 
   /** Makes a failed task pending again, with all its retries. */
   retry(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
-    return this.#put<RequeueOutcome>(id, this.#post(id, 'retry', options));
+    return this.#put<RequeueOutcome>(this.#post(id, 'retry', options));
   }
 
   /** Makes a task pending again that no worker has, even a complete one. */
   requeue(id: string, options: RequeueOptions = {}): Promise<RequeueOutcome> {
-    return this.#put<RequeueOutcome>(id, this.#post(id, 'requeue', options));
+    return this.#put<RequeueOutcome>(this.#post(id, 'requeue', options));
   }
 
   /** Deletes a task that no worker has; its id is free again. */
   forget(id: string): Promise<ForgetOutcome> {
     const asked = this.#connected.requests.ask({ method: 'DELETE', path: taskPath(id), isKeyed: true });
-    return this.#put<ForgetOutcome>(id, asked as Promise<{ outcome: string }>);
+    return this.#put<ForgetOutcome>(asked as Promise<{ outcome: string }>);
   }
 
   /** One task; undefined if there is no such task. */
   async show(id: string): Promise<TaskView | undefined> {
-    try {
-      return taskFrom(await this.#connected.requests.ask<TaskJson>({ method: 'GET', path: taskPath(id) }));
-    } catch (error) {
-      refusedWith(error, 'no-such-thing');
-      return undefined;
-    }
+    const found = await this.#connected.requests.found<TaskJson>(taskPath(id));
+    return found && taskFrom(found);
   }
 
   /** Undefined if there is no such task. */
@@ -190,9 +186,8 @@ export class RemoteTasks {
 
   /** All tasks in the order of publication; with `limit` or `after`, one page in the order of their ids. */
   async list(options: ListOptions = {}): Promise<readonly TaskView[]> {
-    const ask = { method: 'GET', path: '/v1/tasks', query: { ...options } } as const;
-    const { tasks } = await this.#connected.requests.ask<{ tasks: readonly TaskJson[] }>(ask);
-    return tasks.map(taskFrom);
+    const { requests } = this.#connected;
+    return (await requests.get<{ tasks: readonly TaskJson[] }>('/v1/tasks', { ...options })).tasks.map(taskFrom);
   }
 
   async #detached(id: string | undefined, options: RemoteClaimOptions): Promise<DetachedClaim> {
@@ -238,10 +233,7 @@ export class RemoteTasks {
     return this.#connected.requests.ask<T>({ method: 'POST', path, body, isKeyed: true, ...(same && { same }) });
   }
 
-  async #put<T extends RequeueOutcome | ForgetOutcome>(
-    _id: string,
-    asked: Promise<Readonly<Record<string, unknown>>>,
-  ): Promise<T> {
+  async #put<T extends RequeueOutcome | ForgetOutcome>(asked: Promise<Readonly<Record<string, unknown>>>): Promise<T> {
     try {
       return outcomeIn<T>(await asked);
     } catch (error) {

@@ -1,7 +1,6 @@
 /** Tokens over HTTP, for administrators. */
 import { msOf } from '../json/time.ts';
 import type { TokenTerms, TokenView } from '../runtime/access/tokens.ts';
-import { refusedWith } from './problem.ts';
 import { type Requests, segment } from './requests.ts';
 
 type TokenJson = Omit<TokenView, 'holders' | 'createdAt' | 'expiresAt'> & {
@@ -29,20 +28,14 @@ export class RemoteTokens {
 
   /** All tokens, without their secrets, the oldest first. */
   async list(): Promise<readonly TokenView[]> {
-    const ask = { method: 'GET', path: '/v1/tokens' } as const;
-    return (await this.#requests.ask<{ tokens: readonly TokenJson[] }>(ask)).tokens.map(tokenFrom);
+    return (await this.#requests.get<{ tokens: readonly TokenJson[] }>('/v1/tokens')).tokens.map(tokenFrom);
   }
 
   /** Ends a token. False if there is none with this id. */
   async revoke(id: string): Promise<boolean> {
     if (!/^[0-9a-f]{16}$/.test(id)) return false;
-    try {
-      await this.#requests.ask({ method: 'DELETE', path: `/v1/tokens/${segment(id)}`, isKeyed: true });
-      return true;
-    } catch (error) {
-      refusedWith(error, 'no-such-thing');
-      return false;
-    }
+    const ask = { method: 'DELETE', path: `/v1/tokens/${segment(id)}`, isKeyed: true } as const;
+    return this.#requests.did(ask, 'no-such-thing');
   }
 }
 

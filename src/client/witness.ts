@@ -25,20 +25,19 @@ export class RemoteWitness {
 
   /** Whether the witness of this store is on. */
   async isOn(): Promise<boolean> {
-    return (await this.#get<{ isOn: boolean }>('/v1/witness')).isOn;
+    return (await this.#requests.get<{ isOn: boolean }>('/v1/witness')).isOn;
   }
 
   /** The warnings of maintenance: a record that fills up, damaged chains. */
   async warnings(): Promise<WitnessWarnings> {
-    const { warnings } = await this.#get<{ warnings?: WitnessWarnings }>('/v1/witness');
+    const { warnings } = await this.#requests.get<{ warnings?: WitnessWarnings }>('/v1/witness');
     return warnings ?? { isFilling: false, damaged: [] };
   }
 
   /** Reads the matching entries, chain by chain, each chain in order. Throws `compacted` if some were trimmed meanwhile. */
   async *entries(filter: WitnessFilter = {}): AsyncGenerator<WitnessEntry, void> {
     for (let after: string | undefined; ;) {
-      const query = { ...filter, ...(after !== undefined && { after }), limit: 1000 };
-      const page = await this.#get<EntriesPage>('/v1/witness/entries', query);
+      const page = await this.#requests.get<EntriesPage>('/v1/witness/entries', { ...filter, after, limit: 1000 });
       if (page.isTrimmed) {
         const what = 'entries of the witness were trimmed while they were read, so some are missing';
         throw new Failure('compacted', `${what}; begin again`);
@@ -87,12 +86,12 @@ export class RemoteWitness {
 
   /** The checkpoints of the store, from the oldest to the newest. */
   async checkpoints(): Promise<readonly Checkpoint[]> {
-    return (await this.#get<{ checkpoints: readonly Checkpoint[] }>('/v1/witness/checkpoints')).checkpoints;
+    return (await this.#requests.get<{ checkpoints: readonly Checkpoint[] }>('/v1/witness/checkpoints')).checkpoints;
   }
 
   /** Proves to a reader who has only a checkpoint that an entry is in the record. */
   proof({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): Promise<InclusionProof> {
-    return this.#get('/v1/witness/proof', { resource, seq });
+    return this.#requests.get('/v1/witness/proof', { resource, seq });
   }
 
   /** Adds an entry of your own to the chain of its component. */
@@ -126,9 +125,5 @@ export class RemoteWitness {
     } finally {
       await reader.cancel().catch(() => undefined);
     }
-  }
-
-  #get<T>(path: string, query: Readonly<Record<string, string | number | undefined>> = {}): Promise<T> {
-    return this.#requests.ask<T>({ method: 'GET', path, query });
   }
 }

@@ -3,6 +3,7 @@
  * knows is the server's: a user who kills that pid because a client waits for too long kills the server.
  */
 import type { Json } from '../core/index.ts';
+import { isRecord } from '../core/shape.ts';
 import type { SurveyedSession } from '../runtime/observe/survey/index.ts';
 
 /** What a server says about its session, so that nobody takes it for the session of a client. */
@@ -15,13 +16,9 @@ export function ownProcess(
 ): SurveyedSession | undefined {
   if (session === undefined) return undefined;
   const { id, about } = session;
-  const { command, pid, host } = fieldsOf(metadata);
+  const { command, pid, host } = isRecord(metadata) ? metadata : {};
   const isNoted = typeof command === 'string' && typeof pid === 'number' && typeof host === 'string';
   if (isNoted && (pid !== session.pid || host !== session.host))
     return { id, host, pid, user: undefined, directory: undefined, about: null };
-  return fieldsOf(about)['isServer'] === true ? undefined : session;
-}
-
-function fieldsOf(value: Json | undefined): { readonly [key: string]: Json | undefined } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as { [key: string]: Json }) : {};
+  return isRecord(about) && about['isServer'] === true ? undefined : session;
 }

@@ -1,4 +1,5 @@
 /** A pipeline as JSON. Fields are only ever added; docs/cli.md lists them. */
+import { given } from '../core/given.ts';
 import { currentPhase, type PipelineRecord } from '../core/index.ts';
 import { msOf, time } from './time.ts';
 
@@ -37,7 +38,7 @@ export function pipelineFrom({ pipeline: id, phase: _, revision: _revision, ...j
   const { phases, blocked, driver, cancel, startedAt, endedAt, reason, ...rest } = json;
   const dated = (field: string, value: unknown): Shown | undefined =>
     value === null ? undefined : { ...(value as Shown), [field]: msOf((value as Shown)[field] as string) };
-  const given = {
+  const known = {
     blocked: dated('since', blocked),
     driver: dated('since', driver),
     cancel: dated('at', cancel),
@@ -48,13 +49,9 @@ export function pipelineFrom({ pipeline: id, phase: _, revision: _revision, ...j
     ...rest,
     id,
     phases: (phases as readonly Shown[]).map(({ startedAt: began, endedAt: over, ...one }) =>
-      withoutUndefined({ ...one, startedAt: msOf(began as string), endedAt: msOf(over as string) }),
+      given({ ...one, startedAt: msOf(began as string), endedAt: msOf(over as string) }),
     ),
     startedAt: msOf(startedAt as string),
-    ...withoutUndefined(given),
+    ...given(known),
   } as unknown as PipelineRecord & { readonly isDriven: boolean };
-}
-
-function withoutUndefined(fields: Shown): Shown {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

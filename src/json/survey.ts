@@ -7,6 +7,7 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
+import { given } from '../core/given.ts';
 import { ownProcess } from './own-process.ts';
 import { msOf, time } from './time.ts';
 
@@ -58,43 +59,26 @@ function limitsJson({ maxHoldMs, ttlMs }: SurveyedLock['limits']): object {
 }
 
 function holdJson(hold: SurveyedHold, at: number): object {
-  const {
-    id,
-    holder,
-    token,
-    acquiredAt,
-    isAttached,
-    isCollected,
-    session,
-    takenBy,
-    endsWithPid,
-    orphans,
-    health,
-    isStale,
-    lease,
-    maxHoldMs,
-    reason,
-    metadata,
-  } = hold;
+  const { acquiredAt, isAttached, takenBy, lease, metadata } = hold;
   return {
-    id,
-    holder,
-    token,
+    id: hold.id,
+    holder: hold.holder,
+    token: hold.token,
     acquiredAt: time(acquiredAt),
     heldMs: Math.max(0, at - acquiredAt),
     isAttached,
-    isCollected: isCollected ?? null,
-    session: sessionJson(session),
+    isCollected: hold.isCollected ?? null,
+    session: sessionJson(hold.session),
     takenBy: sessionJson(isAttached ? takenBy : ownProcess(takenBy, metadata)),
-    endsWithPid: endsWithPid ?? null,
-    orphans,
-    health,
-    isStale,
+    endsWithPid: hold.endsWithPid ?? null,
+    orphans: hold.orphans,
+    health: hold.health,
+    isStale: hold.isStale,
     ttlMs: lease?.ttlMs ?? null,
     renewedMs: lease === undefined ? null : Math.round(lease.renewedMs),
     remainingMs: lease === undefined ? null : Math.round(lease.remainingMs),
-    maxHoldMs: maxHoldMs ?? null,
-    reason: reason ?? null,
+    maxHoldMs: hold.maxHoldMs ?? null,
+    reason: hold.reason ?? null,
     metadata: metadata ?? null,
   };
 }
@@ -110,8 +94,7 @@ function waiterJson(waiter: SurveyedWaiter, at: number): object {
     isGrowing,
     waitsFor,
     session: sessionJson(ownProcess(session, metadata)),
-    ...(mode !== undefined && { mode }),
-    ...(weight !== undefined && { weight }),
+    ...given({ mode, weight }),
     reason: reason ?? null,
     metadata: metadata ?? null,
   };

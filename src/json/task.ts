@@ -35,24 +35,11 @@ export function taskJson(view: TaskView): object {
 
 export type TaskJson = Readonly<Record<string, unknown>> & { readonly task: string };
 
+const TIMES = ['retryAt', 'publishedAt', 'claimedAt', 'endedAt'];
+
 /** The task from which `taskJson` made this. */
-export function taskFrom({
-  task: id,
-  revision: _,
-  retryAt,
-  publishedAt,
-  claimedAt,
-  endedAt,
-  ...rest
-}: TaskJson): TaskView {
-  const fields = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, value ?? undefined]));
-  const [retry, published, claimed, ended] = [retryAt, publishedAt, claimedAt, endedAt].map((at) => msOf(at as string));
-  return {
-    ...fields,
-    id,
-    retryAt: retry,
-    publishedAt: published,
-    claimedAt: claimed,
-    endedAt: ended,
-  } as unknown as TaskView;
+export function taskFrom({ task: id, revision: _, ...json }: TaskJson): TaskView {
+  const read = ([name, value]: [string, unknown]): [string, unknown] =>
+    TIMES.includes(name) ? [name, msOf(value as string)] : [name, value ?? undefined];
+  return { ...Object.fromEntries(Object.entries(json).map(read)), id } as unknown as TaskView;
 }

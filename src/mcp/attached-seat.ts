@@ -6,6 +6,7 @@
  *
  * A timer of this process limits each hold, because the holder may extend it; a limit in the store could not be changed.
  */
+import { given } from '../core/given.ts';
 import type { Clock, Timer } from '../clock.ts';
 import { randomHex } from '../host/random.ts';
 import type { LockHold, SemaphoreHold } from '../runtime/holds/public-hold.ts';
@@ -13,7 +14,6 @@ import type { ClaimReleaseOutcome, HoldClaim } from '../runtime/holds/terms.ts';
 import type { WaitStatus } from '../runtime/holds/acquisition.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { given } from '../server/routes/holds.ts';
 import type { McpLimits } from './limits.ts';
 import type { QueuePlace } from './place.ts';
 import {

@@ -1,4 +1,5 @@
 /** The state of the store in few words, because a model pays for each word. */
+import { given } from '../core/given.ts';
 import { drainTold } from '../core/index.ts';
 import { countsOf, lookAtEverything } from '../json/status.ts';
 import { time } from '../json/time.ts';
@@ -18,7 +19,7 @@ export async function boardOf(box: Signalbox): Promise<Readonly<Record<string, u
     semaphores: some(survey.semaphores, semaphoreTold),
     tasks: {
       ...countsOf(tasks),
-      open: some(open, ({ id, status, owner }) => ({ task: id, status, ...(owner !== undefined && { owner }) })),
+      open: some(open, ({ id, status, owner }) => given({ task: id, status, owner })),
     },
     pipelines: some(pipelines, ({ id, state }) => ({ pipeline: id, state })),
     members: some(crew.members, ({ id }) => id),
@@ -41,23 +42,10 @@ function lockTold({ name, holds, waiting }: SurveyedLock): Readonly<Record<strin
   return { lock: name, ...holdersTold(holds), ...waitersTold(waiting) };
 }
 
-function semaphoreTold({
-  name,
-  capacity,
-  availableSlots,
-  drained,
-  holds,
-  waiting,
-}: SurveyedSemaphore): Readonly<Record<string, unknown>> {
+function semaphoreTold(semaphore: SurveyedSemaphore): Readonly<Record<string, unknown>> {
+  const { name, capacity, availableSlots: free, drained, holds, waiting } = semaphore;
   const stopped = drained === undefined ? {} : { isDrained: true, drained: drainTold(drained) };
-  return {
-    semaphore: name,
-    capacity,
-    free: availableSlots,
-    ...stopped,
-    ...holdersTold(holds),
-    ...waitersTold(waiting),
-  };
+  return { semaphore: name, capacity, free, ...stopped, ...holdersTold(holds), ...waitersTold(waiting) };
 }
 
 function holdersTold(
@@ -66,11 +54,8 @@ function holdersTold(
   return {
     heldBy: holds.map(({ holder, acquiredAt, reason, isStale, mode, slots }) => ({
       ...{ holder, since: time(acquiredAt) },
-      ...(reason !== undefined && { reason }),
-      ...(mode === 'shared' && { mode }),
-      ...(slots !== undefined && { slots }),
-      // The holder is gone; the next request gets the resource.
-      ...(isStale && { stale: true }),
+      // Of a stale hold the holder is gone; the next request gets the resource.
+      ...given({ reason, mode: mode === 'shared' ? mode : undefined, slots, stale: isStale || undefined }),
     })),
   };
 }
@@ -78,7 +63,7 @@ function holdersTold(
 function waitersTold(waiting: readonly SurveyedWaiter[]): object {
   if (waiting.length === 0) return {};
   return {
-    waiting: waiting.slice(0, MOST).map(({ holder, reason }) => ({ holder, ...(reason !== undefined && { reason }) })),
+    waiting: waiting.slice(0, MOST).map(({ holder, reason }) => given({ holder, reason })),
     ...(waiting.length > MOST && { moreWaiting: waiting.length - MOST }),
   };
 }

@@ -2,12 +2,12 @@
  * Holds over HTTP: each has its own lease. While a request waits, and until its grant is collected, the lease is as long as the
  * window; after that it is as long as a holder may be silent.
  */
+import { given } from '../core/given.ts';
 import type { Clock } from '../clock.ts';
 import type { Collected } from '../runtime/holds/tickets.ts';
 import { type ClaimReleaseOutcome, type DetachedHold, type HoldClaim, isReentry } from '../runtime/holds/terms.ts';
 import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { given } from '../server/routes/holds.ts';
 import type { McpLimits } from './limits.ts';
 import type { QueuePlace } from './place.ts';
 import {

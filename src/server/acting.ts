@@ -5,17 +5,10 @@ import { Problem } from './problem.ts';
 
 export function refuseForeign(caller: Caller, holder: string | undefined): void {
   if (caller.holders === undefined) return;
-  const bound = caller.holders.join(', ');
-  if (holder === undefined) {
-    throw new Problem('foreign-holder', `this token acts only for ${bound}; name one of these as the holder`, {
-      allowed: caller.holders,
-    });
-  }
-  if (!mayActFor(caller, holder)) {
-    throw new Problem('foreign-holder', `this token acts only for ${bound}, and not for ${holder}`, {
-      allowed: caller.holders,
-    });
-  }
+  if (holder !== undefined && mayActFor(caller, holder)) return;
+  const bound = `this token acts only for ${caller.holders.join(', ')}`;
+  const why = holder === undefined ? '; name one of these as the holder' : `, and not for ${holder}`;
+  throw new Problem('foreign-holder', bound + why, { allowed: caller.holders });
 }
 
 export function refuseUnlessAdministrator(caller: Caller, what: string): void {

@@ -67,18 +67,15 @@ export class OpenStreams {
   }
 }
 
+const TOO_MANY = {
+  stream: ['too-many-streams', 'streams open', 'close some, or follow several resources in one'],
+  'guard-wait': ['too-many-waits', 'guards that it waits for', 'wait for fewer, or join them with all or any'],
+} as const;
+
 function tooMany(as: Counted, own: number, most: number): Problem {
-  const [code, told] =
-    as === 'stream'
-      ? ([
-          'too-many-streams',
-          `${own} streams open, and may have ${most}; close some, or follow several resources in one`,
-        ] as const)
-      : ([
-          'too-many-waits',
-          `${own} guards that it waits for, and may have ${most}; wait for fewer, or join them with all or any`,
-        ] as const);
-  return new Problem(code, `this token has ${told}`, { most }, { 'Retry-After': '5' });
+  const [code, what, instead] = TOO_MANY[as];
+  const told = `this token has ${own} ${what}, and may have ${most}; ${instead}`;
+  return new Problem(code, told, { most }, { 'Retry-After': '5' });
 }
 
 /** Whether the body of an answer is a stream of events, so that the answer is not over when its headers are sent. */

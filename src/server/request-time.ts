@@ -63,20 +63,18 @@ export async function inTime(
 }
 
 function cutShort(method: Operation['method']): Failure {
-  const what = 'the server is stopping, or the client has left';
-  return method === 'get'
-    ? new Failure('unavailable', `${what}; ask again`)
-    : new Failure('outcome-unknown', `${what}: it may have been done; read the state before you ask again`);
+  return unfinished(method, 'the server is stopping, or the client has left', 'ask again', 'it may have been done');
 }
 
 function tooLong(method: Operation['method'], ms: number): Failure {
   const what = `the request took longer than ${ms / 1000} s, and the server gave it up`;
-  return method === 'get'
-    ? new Failure('unavailable', `${what}; ask for less, or later`)
-    : new Failure(
-        'outcome-unknown',
-        `${what}: it may have been done, or may still be done; read the state before you ask again`,
-      );
+  return unfinished(method, what, 'ask for less, or later', 'it may have been done, or may still be done');
+}
+
+/** A request that only reads has certainly changed nothing. */
+function unfinished(method: Operation['method'], what: string, again: string, doubt: string): Failure {
+  if (method === 'get') return new Failure('unavailable', `${what}; ${again}`);
+  return new Failure('outcome-unknown', `${what}: ${doubt}; read the state before you ask again`);
 }
 
 export function unauthenticated(what: string): Problem {

@@ -1,14 +1,27 @@
 /** Schemas that several operations share. */
 import { z } from 'zod';
-import { LARGEST_METADATA_BYTES } from '../core/request.ts';
-import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/request.ts';
+import { HIGHEST_PRIORITY, LARGEST_METADATA_BYTES, LOWEST_PRIORITY } from '../core/request.ts';
 import { LONGEST_NAME, LONGEST_TOKEN_NAME, nameProblem, TICKET_MS } from '../core/index.ts';
+
+/** What an operation answers: any schema, or the fields of an object. */
+export function answer(
+  description: string,
+  content: z.ZodType | z.ZodRawShape,
+  status = 200,
+): Readonly<Record<number, { readonly description: string; readonly schema: z.ZodType }>> {
+  return { [status]: { description, schema: content instanceof z.ZodType ? content : z.object(content) } };
+}
+
+/** A field that may be left out. */
+export function maybe<T extends z.ZodType>(type: T, description: string): z.ZodOptional<T> {
+  return type.optional().describe(description);
+}
 
 /** The longest time that a request waits before it answers with a ticket. */
 export const LONGEST_WAIT_MS = 45_000;
 export const DEFAULT_WAIT_MS = 30_000;
 
-function named(what: string, description: string, longest = LONGEST_NAME): z.ZodType<string> {
+export function named(what: string, description: string, longest = LONGEST_NAME): z.ZodType<string> {
   return z
     .string()
     .superRefine((value, context) => {

@@ -1,6 +1,7 @@
 /** Opens a store and serves it, as `signalbox serve` does. */
 import { hostname } from 'node:os';
 import { systemClock } from '../clock.ts';
+import { given } from '../core/given.ts';
 import type { Json } from '../core/index.ts';
 import { LockManager } from '../github/index.ts';
 import { ownUser, thisProcess } from '../host/index.ts';
@@ -48,7 +49,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const log = serverLog('signalbox-serve', logLevel);
   // Not `url`, which lacks the witness settings of the given one.
   const about = aboutThisServer();
-  const box = await open(store, { log, about, component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
+  const box = await open(store, { log, about, component: 'server', ...given({ keepsRecord }) });
   try {
     // An SDK that the operator loads with `--import` is registered before any of our code runs.
     if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
@@ -56,10 +57,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     const server = serverOf(box, {
       ...{ localToken, mcp, store: url },
       onRequest: (note) => logRequest(log, note),
-      ...(hosts !== undefined && { hosts }),
-      ...(allowsCommands !== undefined && { allowsCommands }),
-      ...(perSecond !== undefined && { perSecond }),
-      ...(board !== undefined && { github: board }),
+      ...given({ hosts, allowsCommands, perSecond, github: board }),
     });
     const onTrouble = (message: string): void => log.warn({ trouble: message }, 'the certificate was not reloaded');
     const onFailed = (error: Error): void => log.error({ trouble: placeOf(error) }, 'an answer could not be sent');

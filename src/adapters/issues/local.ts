@@ -1,7 +1,6 @@
 /** An issue tracker in a local file. Reading takes no lock, because the file is always replaced as a whole. */
 import { resolve } from 'node:path';
-import type { IssueFields, IssueId, IssueSearch, IssueStatus } from '../../core/index.ts';
-import { issueStatuses } from '../../core/index.ts';
+import { type IssueFields, type IssueId, type IssueSearch, type IssueStatus, issueStatuses } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Issues } from '../adapters.ts';
 import { matcherOf } from './matching.ts';

@@ -2,8 +2,8 @@
  * How a file changes when signalbox puts its part into it. Pure: from the text that is there to the text that should be. The rest
  * of the file stays as it is, and a second time changes nothing.
  */
-import type { HookGroup, Hooks, McpServer } from './content.ts';
-import { HOOK_WORDS } from './content.ts';
+import { isRecord } from '../../core/shape.ts';
+import { HOOK_WORDS, type HookGroup, type Hooks, type McpServer } from './content.ts';
 
 /** The new text; or why the file is left as it is. */
 export type Edit = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'left'; readonly why: string };
@@ -47,7 +47,7 @@ type Members = Readonly<Record<string, unknown>>;
 export function withMcpServer(before: string, server: McpServer): Edit {
   return inJson(before, (whole) => {
     const { mcpServers: servers = {} } = whole;
-    if (!isObject(servers)) return 'its mcpServers is not an object';
+    if (!isRecord(servers)) return 'its mcpServers is not an object';
     const present = servers['signalbox'];
     if (present !== undefined && !isOurs(present)) return 'it has another server called signalbox';
     return { ...whole, mcpServers: { ...servers, signalbox: { ...(present as object | undefined), ...server } } };
@@ -56,7 +56,7 @@ export function withMcpServer(before: string, server: McpServer): Edit {
 
 /** A user may start our server in another way, or with options: it is still ours, and is updated. */
 function isOurs(present: unknown): boolean {
-  const { command, args } = isObject(present) ? present : {};
+  const { command, args } = isRecord(present) ? present : {};
   const words = [command, ...(Array.isArray(args) ? (args as unknown[]) : [])];
   return words.at(-1) === 'mcp' && words.some((word) => typeof word === 'string' && /(?:^|\/)signalbox$/.test(word));
 }
@@ -65,7 +65,7 @@ function isOurs(present: unknown): boolean {
 export function withHooks(before: string, hooks: Hooks): Edit {
   return inJson(before, (whole) => {
     const { hooks: present = {} } = whole;
-    if (!isObject(present)) return 'its hooks is not an object';
+    if (!isRecord(present)) return 'its hooks is not an object';
     const all: Record<string, unknown> = { ...present };
     for (const [event, groups] of Object.entries(hooks)) {
       const there = all[event] ?? [];
@@ -78,7 +78,7 @@ export function withHooks(before: string, hooks: Hooks): Edit {
 }
 
 function withoutOurs(group: unknown): unknown[] {
-  if (!isObject(group) || !Array.isArray(group['hooks'])) return [group];
+  if (!isRecord(group) || !Array.isArray(group['hooks'])) return [group];
   const hooks = group['hooks'] as unknown[];
   const others = hooks.filter((hook) => !isOurHook(hook));
   if (others.length === hooks.length) return [group];
@@ -86,7 +86,7 @@ function withoutOurs(group: unknown): unknown[] {
 }
 
 function isOurHook(hook: unknown): boolean {
-  const command = isObject(hook) ? hook['command'] : undefined;
+  const command = isRecord(hook) ? hook['command'] : undefined;
   return typeof command === 'string' && /\bsignalbox\b/.test(command) && command.includes(HOOK_WORDS);
 }
 
@@ -98,7 +98,7 @@ function inJson(before: string, change: (whole: Members) => Members | string): E
   } catch (error) {
     return { kind: 'left', why: `it is not JSON: ${(error as Error).message}` };
   }
-  if (!isObject(whole)) return { kind: 'left', why: 'it is not a JSON object' };
+  if (!isRecord(whole)) return { kind: 'left', why: 'it is not a JSON object' };
   const changed = change(whole);
   if (typeof changed === 'string') return { kind: 'left', why: changed };
   if (JSON.stringify(changed) === JSON.stringify(whole)) return { kind: 'text', text: before };
@@ -126,8 +126,4 @@ export function withTomlServer(before: string, server: McpServer): Edit {
     `args = [${server.args.map((arg) => JSON.stringify(arg)).join(', ')}]`,
   ].join('\n');
   return between(before, begin, body, `# ${END}`, /^# signalbox:(?:begin|end)\b/);
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,17 +1,17 @@
 /** Runs a hook: reads the client's payload, looks at the repository and its lock, and prints an answer in the client's form. */
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { gitEnvironment, identityFrom, isSameProcess, type ProcessIdentity } from '../../host/index.ts';
 import { spoken } from '../../core/index.ts';
-import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
+import { storeUrl } from '../../runtime/location/location.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import { open } from '../../runtime/open.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { tieIn } from '../../runtime/layout.ts';
-import { storeFile } from '../../store/embedded/index.ts';
-import { openToLook } from '../read-only.ts';
+import { isThere, openToLook } from '../read-only.ts';
+import { closing } from '../store.ts';
 import { print } from '../output.ts';
 import { isServerUrl } from '../remote/url.ts';
 import { clientOf, clientOfNamed } from './client-process.ts';
@@ -106,8 +106,9 @@ function branchIn(directory: string): string | undefined {
 /** Looks into the store of the directory in which git would push; the hook itself may run elsewhere. */
 async function lockIn(directory: string, lock: string, own: string | undefined): Promise<Looked['lock']> {
   const url = storeUrl(undefined, process.env, directory);
+  // Without a store there is no hold, so the lock is free.
   if (!isThere(url)) return { kind: 'free' };
-  return withStore(url, async (box) => {
+  return closing(isServerUrl(url) ? await openServer(url) : await openToLook(url), async (box) => {
     const { locks } = await box.survey({ resource: { kind: 'lock', name: lock } });
     const holds = (locks[0]?.holds ?? []).filter(({ isStale }) => !isStale);
     const [first] = holds;
@@ -150,7 +151,7 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
   const url = storeUrl(undefined, process.env, directory);
   if (own === undefined || !isThere(url)) return;
   const box = isServerUrl(url) ? await openServer(url) : await open(url, { maintains: false, component: 'cli' });
-  try {
+  await closing(box, async () => {
     const { locks, semaphores } = await box.survey({ leases: false });
     const all = [
       ...locks.map((lock) => ({ ...lock, of: box.lock(lock.name) })),
@@ -164,26 +165,9 @@ async function sessionEnded(payload: Payload, { client }: HookTerms): Promise<vo
         if (holder === own && !isAttached) await of.release({ holder, token });
       }
     }
-  } finally {
-    await box.close();
-  }
-}
-
-async function withStore<T>(url: string, work: (box: Signalbox) => Promise<T>): Promise<T> {
-  const box = isServerUrl(url) ? await openServer(url) : await openToLook(url);
-  try {
-    return await work(box);
-  } finally {
-    await box.close();
-  }
+  });
 }
 
 async function openServer(url: string): Promise<Signalbox> {
   return (await import('../remote/open.ts')).openRemote(url);
-}
-
-/** Without a store there is no hold, so the lock is free. */
-function isThere(url: string): boolean {
-  if (!url.startsWith('file:')) return true;
-  return statSync(storeFile(parseFileUrl(url).directory), { throwIfNoEntry: false }) !== undefined;
 }

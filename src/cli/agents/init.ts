@@ -1,6 +1,6 @@
 /** `signalbox agents init`: which files it changes, how, and what it reports. */
 import { relative } from 'node:path';
-import { blockText, type Client, CLIENTS, hooksFor, mcpServer, type Terms } from './content.ts';
+import { blockText, type Client, CLIENTS, type HookedClient, hooksFor, mcpServer, type Terms } from './content.ts';
 import { type Edit, withBlock, withHooks, withMcpServer, withTomlServer } from './edits.ts';
 import { type Place, placeIn, write } from './place.ts';
 
@@ -27,39 +27,23 @@ const IMPORT = '@AGENTS.md';
 export function targets(terms: Terms): readonly Target[] {
   const block = blockText(terms);
   const server = mcpServer(terms);
+  const withServer = (text: string): Edit => withMcpServer(text, server);
+  const claude = { clients: ['claude-code'] as const };
+  const codex = { clients: ['codex'] as const };
+  const hooks = (client: HookedClient) => (text: string) => withHooks(text, hooksFor(client, terms));
   return [
     { path: 'AGENTS.md', clients: CLIENTS, what: 'what agents need to know', edit: (text) => withBlock(text, block) },
-    { path: 'CLAUDE.md', clients: ['claude-code'], what: 'leads Claude Code to AGENTS.md', edit: leadToAgents },
-    {
-      path: '.mcp.json',
-      clients: ['claude-code'],
-      what: 'the MCP server for Claude Code',
-      edit: (text) => withMcpServer(text, server),
-    },
-    {
-      path: '.claude/settings.json',
-      clients: ['claude-code'],
-      what: 'the hooks for Claude Code',
-      edit: (text) => withHooks(text, hooksFor('claude-code', terms)),
-    },
+    { path: 'CLAUDE.md', ...claude, what: 'leads Claude Code to AGENTS.md', edit: leadToAgents },
+    { path: '.mcp.json', ...claude, what: 'the MCP server for Claude Code', edit: withServer },
+    { path: '.claude/settings.json', ...claude, what: 'the hooks for Claude Code', edit: hooks('claude-code') },
     {
       path: '.codex/config.toml',
-      clients: ['codex'],
+      ...codex,
       what: 'the MCP server for Codex',
       edit: (text) => withTomlServer(text, server),
     },
-    {
-      path: '.codex/hooks.json',
-      clients: ['codex'],
-      what: 'the hooks for Codex',
-      edit: (text) => withHooks(text, hooksFor('codex', terms)),
-    },
-    {
-      path: '.cursor/mcp.json',
-      clients: ['cursor'],
-      what: 'the MCP server for Cursor',
-      edit: (text) => withMcpServer(text, server),
-    },
+    { path: '.codex/hooks.json', ...codex, what: 'the hooks for Codex', edit: hooks('codex') },
+    { path: '.cursor/mcp.json', clients: ['cursor'], what: 'the MCP server for Cursor', edit: withServer },
   ];
 }
 

@@ -9,8 +9,7 @@
  * Only a push is ever refused. A payload that cannot be understood is let through, because a broken hook must not keep an agent
  * from everything else; a push whose lock cannot be looked up is refused, because that is what the hook is for.
  */
-import type { HookedClient, Terms } from './content.ts';
-import { shellWord } from './content.ts';
+import { type HookedClient, shellWord, type Terms } from './content.ts';
 import type { Push } from './pushes.ts';
 
 /** What clients send; anything may be missing. */

@@ -1,5 +1,5 @@
 /** Runs all checks in order. If a check fails, the checks that depend on it are left out. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';
@@ -7,9 +7,8 @@ import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
 import { isReadOnly } from '../../store/embedded/index.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { EXIT, exitCodeOf } from '../exit-code.ts';
-import type { GlobalOptions } from '../program.ts';
 import { isReadOnlyStore, openToLook } from '../read-only.ts';
-import { openBox } from '../store.ts';
+import { closing, openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
 import { access, database, type DatabaseFacts, databaseFacts, fileSystem, sqliteAdvice } from './file-checks.ts';
 import { fail, type Finding, ok } from './finding.ts';
@@ -27,7 +26,7 @@ const BETWEEN_READINGS_MS = 100;
 
 export async function examine(command: Command): Promise<Examination> {
   const before = readClocks(systemClock);
-  const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+  const url = storeUrl(command.store);
   const findings: Finding[] = [];
   const failure = await examineStore(command, url, findings);
   const isRefused = failure?.code === 'forbidden';
@@ -87,8 +86,7 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
 
 /** Of a store that can only be read from here: looks, and says what does not work. */
 async function examineCopy(url: string, findings: Finding[]): Promise<undefined> {
-  const box = await openToLook(url);
-  try {
+  return closing(await openToLook(url), async (box) => {
     findings.push(ok('store', `${withoutPassword(url)} can be read`));
     const advice =
       'who, status, list and show work; to take locks, use a place that you may write, signalbox serve or signalbox mcp';
@@ -96,9 +94,8 @@ async function examineCopy(url: string, findings: Finding[]): Promise<undefined>
     const survey = await box.survey();
     const kept = history(await box.health(), false);
     findings.push(kept, keys(survey.malformed), staleHolds(survey), leases(survey));
-  } finally {
-    await box.close();
-  }
+    return undefined;
+  });
 }
 
 function examineFile(directory: string, findings: Finding[], isRefused: boolean): DatabaseFacts | undefined {

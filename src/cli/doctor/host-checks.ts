@@ -1,6 +1,5 @@
 /** Checks this machine, without a store. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { statfsSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statfsSync } from 'node:fs';
 import { release } from 'node:os';
 import type { Clock } from '../../clock.ts';
 import { VERSION } from '../version.ts';

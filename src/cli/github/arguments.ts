@@ -1,7 +1,8 @@
 /** The arguments and options that the GitHub commands share, and how a refusal ends a command. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from '../command.ts';
 import { hostname } from 'node:os';
 import { type AcquireOptions, ConflictStrategy, LockManager, type LockReason } from '../../github/index.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain } from '../output.ts';
 
@@ -49,8 +50,7 @@ export function addAsking(command: Command): Command {
 /** Derives the heartbeat from the timeout if that is short. */
 export function managerFor({ repo, api }: PlaceOptions, timeoutMs?: number): LockManager {
   return new LockManager({
-    ...(repo !== undefined && { githubRepo: repo }),
-    ...(api !== undefined && { baseUrl: api }),
+    ...given({ githubRepo: repo, baseUrl: api }),
     ...(timeoutMs !== undefined && { lockTimeoutMs: timeoutMs, heartbeatIntervalMs: Math.min(30_000, timeoutMs / 4) }),
     onWarning: (message) => complain(`signalbox: ${message}`),
   });
@@ -63,10 +63,8 @@ export function askingOf(options: AskOptions, signal?: AbortSignal): AcquireOpti
     workerId: worker,
     nodeId: node ?? hostname(),
     conflictStrategy: strategy as ConflictStrategy,
-    ...(reason !== undefined && { reason }),
-    ...(queue === true && { queue }),
+    ...given({ reason, queue, signal }),
     ...(priority !== undefined && { priority: (Number.isFinite(number) ? number : priority) as number }),
-    ...(signal !== undefined && { signal }),
   };
 }
 

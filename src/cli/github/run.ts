@@ -1,5 +1,5 @@
 /** `signalbox github run`: the wrapper of `signalbox run`, with an issue for a lock. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { spoken } from '../../core/index.ts';
 import type { GitHubHold, LockManager } from '../../github/index.ts';
 import { endLike, type RunEnded } from '../run/ended.ts';
@@ -14,25 +14,26 @@ interface RunOptions extends AskOptions {
   readonly grace: number;
 }
 
-export function addRun(command: Command): void {
+export function run(command: Command): void {
   addAsking(command)
-    .description('run a command while holding an issue')
+    .about(`run a command while holding an issue
+
+Examples:
+  signalbox github run 42 --worker agent:7 -- ./fix.sh
+  signalbox github run 42 --worker agent:7 --strategy steal-stale -- npm test
+
+The command gets SIGNALBOX_TOKEN, SIGNALBOX_HOLDER and SIGNALBOX_GITHUB_ISSUE in its environment.
+Exit codes: as of signalbox run.`)
     .usage('ISSUE --worker ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<issue>', 'its number', issueNumber)
     .argument('<command...>', 'what to run, with its arguments')
-    .addOption(durationOption('--ttl', 'how long the lock outlives this process if it vanishes', 300_000, '5m'))
+    .addOption(durationOption('--ttl', 'how long the lock outlives this process if it vanishes', '5m'))
     .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', onLostArgument, 'term')
-    .addOption(
-      durationOption('--grace', 'between TERM and KILL, and for processes the command leaves behind', 5_000, '5s'),
-    )
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox github run 42 --worker agent:7 -- ./fix.sh\n  signalbox github run 42 --worker agent:7 --strategy steal-stale -- npm test\n\nThe command gets SIGNALBOX_TOKEN, SIGNALBOX_HOLDER and SIGNALBOX_GITHUB_ISSUE in its environment.\nExit codes: as of signalbox run.',
-    )
-    .action(async (issue: number, argv: string[], options: RunOptions) => endLike(await run(issue, argv, options)));
+    .addOption(durationOption('--grace', 'between TERM and KILL, and for processes the command leaves behind', '5s'))
+    .action(async (issue: number, argv: string[], options: RunOptions) => endLike(await held(issue, argv, options)));
 }
 
-async function run(issue: number, given: readonly string[], options: RunOptions): Promise<RunEnded> {
+async function held(issue: number, given: readonly string[], options: RunOptions): Promise<RunEnded> {
   const terms = { graceMs: options.grace, onLost: options.onLost };
   return runAlongside(given, terms, 'now-and-then', async (signals, voice) => {
     const manager = managerFor(options, options.ttl);

@@ -1,18 +1,12 @@
 /** `signalbox github status` and `github queue`. */
-import type { Command } from 'commander';
-import type { LockedIssue, LockStatus } from '../../github/index.ts';
+import type { Command } from '../command.ts';
+import type { LockedIssue } from '../../github/index.ts';
 import { interruptible } from '../interrupt.ts';
-import { paintFor, print, printJson, screen } from '../output.ts';
-import { isJson } from '../store.ts';
-import { layoutFor, tableLines } from '../table.ts';
+import { print, printJson } from '../output.ts';
+import { printTable } from '../table.ts';
 import { addPlace, issueNumber, managerFor, type PlaceOptions } from './arguments.ts';
 
-export function addLooking(command: Command): void {
-  status(command.command('status'));
-  queue(command.command('queue'));
-}
-
-function status(command: Command): void {
+export function status(command: Command): void {
   addPlace(command)
     .description('which issues are locked, by whom and since when')
     .argument('[issue]', 'just this one', issueNumber)
@@ -24,33 +18,22 @@ function status(command: Command): void {
         return [{ issue, title: null, ...(await manager.getLockStatus(issue)) }];
       });
       const [only] = locks;
-      if (isJson(command))
+      if (command.isJson)
         return printJson(
           issue === undefined || only === undefined ? { locks: locks.map(statusJson) } : statusJson(only),
         );
       const locked = locks.filter(({ isLocked }) => isLocked);
       if (locked.length === 0)
         return print(issue === undefined ? 'No issue is locked.' : `Issue #${issue} is not locked.`);
-      const rows = locked.map((one) => ({
-        cells: [
-          `#${one.issue}`,
-          one.metadata?.lock.worker_id ?? '',
-          one.metadata?.lock.node_id ?? '',
-          one.metadata?.lock.claimed_at ?? '',
-          stateOf(one),
-          one.title ?? '',
-        ],
-      }));
-      for (const line of tableLines(
-        ['ISSUE', 'WORKER', 'NODE', 'SINCE', 'STATE', 'TITLE'],
-        rows,
-        layoutFor(screen(), paintFor(screen())),
-      ))
-        print(line);
+      const rows = locked.map(({ issue: number, metadata, isStale, title }) => {
+        const { worker_id = '', node_id = '', claimed_at = '' } = metadata?.lock ?? {};
+        return { cells: [`#${number}`, worker_id, node_id, claimed_at, isStale ? 'stale' : 'held', title ?? ''] };
+      });
+      printTable(['ISSUE', 'WORKER', 'NODE', 'SINCE', 'STATE', 'TITLE'], rows);
     });
 }
 
-function queue(command: Command): void {
+export function queue(command: Command): void {
   addPlace(command)
     .description('show who waits for an issue, of the workers that use the queue')
     .argument('<issue>', 'its number', issueNumber)
@@ -58,32 +41,18 @@ function queue(command: Command): void {
     .action(async (issue: number, options: PlaceOptions) => {
       const manager = managerFor(options);
       const waiting = await interruptible(() => manager.getQueue(issue));
-      if (isJson(command))
+      if (command.isJson)
         return printJson({
           issue,
           waiting: waiting.map(({ sinceMs, ...one }) => ({ ...one, since: new Date(sinceMs).toISOString() })),
         });
       if (waiting.length === 0) return print(`Nobody waits in line for issue #${issue}.`);
-      const rows = waiting.map(({ workerId, priority, sinceMs, isExpired }, place) => ({
-        cells: [
-          String(place + 1),
-          workerId,
-          String(priority),
-          new Date(sinceMs).toISOString(),
-          isExpired ? 'expired' : '',
-        ],
-      }));
-      for (const line of tableLines(
-        ['PLACE', 'WORKER', 'PRIORITY', 'SINCE', ''],
-        rows,
-        layoutFor(screen(), paintFor(screen())),
-      ))
-        print(line);
+      const rows = waiting.map(({ workerId, priority, sinceMs, isExpired }, place) => {
+        const since = new Date(sinceMs).toISOString();
+        return { cells: [String(place + 1), workerId, String(priority), since, isExpired ? 'expired' : ''] };
+      });
+      printTable(['PLACE', 'WORKER', 'PRIORITY', 'SINCE', ''], rows);
     });
-}
-
-function stateOf({ isStale }: LockStatus): string {
-  return isStale ? 'stale' : 'held';
 }
 
 function statusJson({ issue, title, isLocked, assignee, token, isStale, metadata }: LockedIssue): object {

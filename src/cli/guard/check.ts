@@ -1,10 +1,9 @@
 /** `signalbox guard check` and `guard explain`: says whether a guard passes now, in a word or as a tree. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { Explanation, Guard } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../read-only.ts';
 import { type Paint, paintFor, print, printJson, screen } from '../output.ts';
-import { isJson } from '../store.ts';
 import { readGuard } from './guard-file.ts';
 import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
@@ -13,11 +12,10 @@ import { exitCodeOf, treeLines, verdictJson, verdictLines } from './verdict.ts';
 const CODES =
   'Exit code 0 if it passes, 1 if it does not, 69 if something could not be checked, 64 if it is malformed.';
 
-export function addCheck(command: Command): void {
-  addGuardOptions(command.description('say whether a guard passes now, and why'))
-    .addHelpText(
-      'after',
-      `
+export function check(command: Command): void {
+  addGuardOptions(command)
+    .about(`say whether a guard passes now, and why
+
 Examples:
   signalbox guard check -e 'lockFree: main'
   signalbox guard check before-merge.yaml
@@ -26,23 +24,20 @@ Examples:
 
 The answer is about now. To act on it, use signalbox run --guard: it checks while it holds the lock. Inside a
 run, what that run holds does not count. Commands run only if everything else passes.
-${CODES}`,
-    )
+${CODES}`)
     .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, checked));
 }
 
-export function addExplain(command: Command): void {
-  addGuardOptions(command.description('show a guard as a tree, with the reason at every leaf'))
-    .addHelpText(
-      'after',
-      `
+export function explain(command: Command): void {
+  addGuardOptions(command)
+    .about(`show a guard as a tree, with the reason at every leaf
+
 Examples:
   signalbox guard explain before-merge.yaml
   signalbox guard explain -e 'any: [{taskDone: build}, {fileExists: SKIP}]'
 
 Commands run only if everything else passes.
-${CODES}`,
-    )
+${CODES}`)
     .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, treeLines));
 }
 
@@ -73,10 +68,10 @@ export function tellVerdict(
   lines: readonly string[],
   message = failureOf(guard, explanation),
 ): void {
-  if (isJson(command)) printJson(verdictJson(guard, explanation));
+  if (command.isJson) printJson(verdictJson(guard, explanation));
   else for (const line of lines) print(line);
   const exitCode = exitCodeOf(explanation.verdict);
-  if (exitCode !== EXIT.ok) throw new CliExit(exitCode, isJson(command) ? '' : message);
+  if (exitCode !== EXIT.ok) throw new CliExit(exitCode, command.isJson ? '' : message);
 }
 
 /** The guard's own message for its failure. */

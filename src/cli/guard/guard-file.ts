@@ -1,7 +1,7 @@
 /** Reads a guard from a YAML or JSON file, from stdin, or from the command line. */
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { conditionWithVariables, type Guard, parseGuard } from '../../core/index.ts';
 import { placed, readDocument, toldAll } from '../../document/index.ts';
 import { readBytes } from '../document-file.ts';

@@ -1,7 +1,7 @@
 /** The options of all guard commands. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { Adapters } from '../../adapters/adapters.ts';
-import { durationArgument } from '../arguments.ts';
+import { durationArgument, given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import { variable, type Variables } from '../pipeline/arguments.ts';
 
@@ -36,10 +36,6 @@ export async function adaptersFor(
 ): Promise<Adapters> {
   const directory = directoryOf('--root', root);
   const { localAdapters } = await import('../../adapters/index.ts');
-  return localAdapters({
-    root: directory,
-    env: { ...around, ...env },
-    ...(issues !== undefined && { issues }),
-    ...(commandTimeout !== undefined && { commandTimeoutMs: commandTimeout }),
-  });
+  const more = given({ issues, commandTimeoutMs: commandTimeout });
+  return localAdapters({ root: directory, env: { ...around, ...env }, ...more });
 }

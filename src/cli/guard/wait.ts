@@ -1,6 +1,6 @@
 /** `signalbox guard wait`: waits until a guard passes. */
 import { isatty } from 'node:tty';
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/index.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
@@ -8,9 +8,8 @@ import { storeUrl } from '../../runtime/location/location.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { complain, paintFor, printable, screen } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { tellVerdict } from './check.ts';
-import type { GlobalOptions } from '../program.ts';
 import { readGuard, UNNAMED } from './guard-file.ts';
 import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
@@ -22,14 +21,13 @@ interface WaitFlags extends GuardFlags {
   readonly quiet?: true;
 }
 
-export function addWait(command: Command): void {
-  addGuardOptions(command.description('wait until a guard passes'))
+export function wait(command: Command): void {
+  addGuardOptions(command)
     .option('--poll <duration>', 'how often to check what sends no events (default: 2s)', durationArgument)
     .option('--timeout <duration>', 'give up after this time', durationArgument)
     .option('-q, --quiet', 'print nothing while waiting')
-    .addHelpText(
-      'after',
-      `
+    .about(`wait until a guard passes
+
 Examples:
   signalbox guard wait before-deploy.yaml --timeout 10m
   signalbox guard wait -e 'taskDone: build-7'
@@ -39,20 +37,19 @@ Locks, slots, tasks, pipelines and members wake it by their events; files, git, 
 every --poll, and commands too, once everything else passes. It prints what it waits for to stderr, and ends at
 once if the guard can never pass. The answer may be old a moment later: to act on it, use signalbox run --guard,
 which checks while it holds the lock. Inside a run, what that run holds does not count.
-Exit code 0 once it passes; after the timeout 1, or 69 if something could not be checked.`,
-    )
+Exit code 0 once it passes; after the timeout 1, or 69 if something could not be checked.`)
     .action(async (file: string | undefined, flags: WaitFlags) => {
       const guard = await readGuard(command, file, flags.expression, flags.env);
       const adapters = await adaptersFor(flags);
       const { poll: pollMs = DEFAULT_POLL_MS, timeout: timeoutMs } = flags;
-      const isSilent = flags.quiet === true || isJson(command);
+      const isSilent = flags.quiet === true || command.isJson;
       const voice = new Voice(guard, pollMs, isSilent ? () => undefined : complain);
       const limit = new WaitLimit(timeoutMs);
       // A waiting command may run for long, so it does maintenance too: it frees the locks of dead holders.
       const outcome = await withBox(
         command,
         async (box, signal) => {
-          const own = await ownHolders(box, storeUrl(command.optsWithGlobals<GlobalOptions>().store), process.env);
+          const own = await ownHolders(box, storeUrl(command.store), process.env);
           const wait = { adapters, pollMs, own, signal, ...given({ timeoutMs: limit.leftMs }) };
           return box.guards.wait(guard, { ...wait, onVerdict: (look) => voice.looked(look) });
         },

@@ -1,14 +1,15 @@
 /** `signalbox members join ID -- COMMAND`: a member for as long as the command runs. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from '../command.ts';
 import { type Json, nameProblem } from '../../core/index.ts';
 import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument, limitArgument } from '../arguments.ts';
+import { durationOption, given, limitArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openBox } from '../store.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
 import { serverOf } from '../remote/url.ts';
+import { all, jsonArgument, none } from '../task/arguments.ts';
 import { aroundDashes } from '../task/options.ts';
 
 interface Flags {
@@ -17,37 +18,14 @@ interface Flags {
   readonly sensitive?: true;
   readonly metadata?: Json;
   readonly weight?: number;
-  readonly grace?: number;
-  readonly ttl?: number;
+  readonly grace: number;
+  readonly ttl: number;
 }
 
-const GRACE_MS = 5000;
-const TTL_MS = 15_000;
-
-export function addJoin(command: Command): void {
-  const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
+export function join(command: Command): void {
   command
-    .description('be a member for as long as a command runs')
-    .usage('ID [options] -- COMMAND [ARGUMENT…]')
-    .argument('<words...>', 'the id of the member, then -- and what to run')
-    .option('--asset <id>', 'what the member owns (repeatable)', all, [])
-    .option('--exclusive', 'no other member may own these assets')
-    .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
-    .option('--sensitive', 'the witness enters only a hash of the metadata')
-    .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL if the membership is lost (default: 5s)',
-      durationArgument,
-    )
-    .option(
-      '--ttl <duration>',
-      'how long the member outlives this process if it vanishes (default: 15s)',
-      limitArgument,
-    )
-    .addHelpText(
-      'after',
-      `
+    .about(`be a member for as long as a command runs
+
 Examples:
   signalbox members join agent-7 -- ./agent.sh
   signalbox members join worker-3 --asset shard/3 --exclusive --metadata '{"host":"a"}' -- ./serve
@@ -57,12 +35,22 @@ the member left, and the command is stopped. If this process is killed and the c
 lease ends, the next process that joins with this id, or with one of the exclusive assets, stops it first.
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
-            64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`,
+            64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`)
+    .usage('ID [options] -- COMMAND [ARGUMENT…]')
+    .argument('<words...>', 'the id of the member, then -- and what to run')
+    .option('--asset <id>', 'what the member owns (repeatable)', all, none)
+    .option('--exclusive', 'no other member may own these assets')
+    .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
+    .option('--sensitive', 'the witness enters only a hash of the metadata')
+    .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
+    .addOption(durationOption('--grace', 'time between TERM and KILL if the membership is lost', '5s'))
+    .addOption(
+      durationOption('--ttl', 'how long the member outlives this process if it vanishes', '15s', limitArgument),
     )
     .action(async (words: string[], flags: Flags) => {
       const { id, argv } = memberAndCommand(words);
-      const { grace = GRACE_MS, ttl = TTL_MS } = flags;
-      const terms = { graceMs: grace, onLost: 'term' as const };
+      const { grace: graceMs, ttl } = flags;
+      const terms = { graceMs, onLost: 'term' as const };
       const ended = await runAlongside(argv, terms, 'now-and-then', async ({ leaving }) => {
         const box = await openBox(command, { sessionTtlMs: ttl, maintains: true }, leaving);
         try {
@@ -79,13 +67,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
 /** Through a server nothing notes the command: nobody ends it when this process is killed. */
 async function joined(box: Signalbox, id: string, flags: Flags, isThroughServer: boolean): Promise<Alongside> {
   const { asset: assets, exclusive, sensitive, metadata, weight } = flags;
-  const options = {
-    assets,
-    ...(exclusive && { exclusive }),
-    ...(sensitive && { sensitive }),
-    ...(weight !== undefined && { weight }),
-  };
-  const outcome = await box.members.join(id, metadata, options);
+  const outcome = await box.members.join(id, metadata, { assets, ...given({ exclusive, sensitive, weight }) });
   if (outcome.kind === 'taken') {
     const message = `member/${id}: a member with this id is alive; choose another id, or see: signalbox members list`;
     throw new CliExit(EXIT.notAcquired, message, { outcome: 'taken', member: id });
@@ -108,7 +90,7 @@ async function joined(box: Signalbox, id: string, flags: Flags, isThroughServer:
     // The notes of the command are deleted after the member has left, so the store is closed last.
     abandon: () => box.close(),
     ...(!isThroughServer && {
-      noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
+      noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl },
     }),
   };
 }
@@ -129,14 +111,6 @@ function memberAndCommand(words: readonly string[]): { readonly id: string; read
   const problem = nameProblem(id, 'member');
   if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
   return { id, argv: command };
-}
-
-function jsonArgument(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
-  }
 }
 
 function weightArgument(text: string): number {

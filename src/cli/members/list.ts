@@ -1,32 +1,22 @@
 /** `signalbox members list` and `members watch`. */
-import type { Command } from 'commander';
-import { timeLimit } from '../../clock.ts';
+import type { Command } from '../command.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
 import { memberJson } from '../../json/member.ts';
 import { durationArgument } from '../arguments.ts';
-import { countArgument, timeOf } from '../events.ts';
+import { countArgument, type FollowFlags, following, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
-import { paintFor, print, printable, printJson, screen, tell } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { paintFor, plural, printable, screen, tell } from '../output.ts';
 import { type Layout, tableLines } from '../table.ts';
 
-export function addLooking(command: Command): void {
-  list(command.command('list'));
-  watch(command.command('watch'));
-}
-
-function list(command: Command): void {
+export function list(command: Command): void {
   command
-    .description('list the live members, what they own, and which one coordinates')
-    .option('--names', 'print only the ids, one per line')
-    .addHelpText(
-      'after',
-      `
+    .about(`list the live members, what they own, and which one coordinates
+
 Examples:
   signalbox members list
   signalbox members list --names
-  signalbox members list --json | jq -r .coordinator`,
-    )
+  signalbox members list --json | jq -r .coordinator`)
+    .option('--names', 'print only the ids, one per line')
     .action(async ({ names }: { names?: true }) => {
       await printList(command, {
         names,
@@ -40,43 +30,36 @@ Examples:
     });
 }
 
-function watch(command: Command): void {
+export function watch(command: Command): void {
   command
-    .description('print the view, then each change: who joined, who left, who coordinates')
-    .option('-n, --count <number>', 'stop after this many changes', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`print the view, then each change: who joined, who left, who coordinates
+
 Examples:
   signalbox members watch
   signalbox members watch -n 1
   signalbox members watch --json | jq -c '.left'
 
 With --json, every line is a topology with the names of those who joined and left. A line with "isResync" says that
-views were skipped, because the store has forgotten them.`,
-    )
-    .action(async ({ count = Number.POSITIVE_INFINITY, for: forMs }: { count?: number; for?: number }) => {
-      await withBox(command, async (box, interrupted) => {
-        const limit = forMs === undefined ? undefined : timeLimit(forMs);
-        const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
+views were skipped, because the store has forgotten them.`)
+    .option('-n, --count <number>', 'stop after this many changes', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
+    .action((flags: FollowFlags) =>
+      following(command, flags, async (box, signal) => {
         const members = await box.members.follow();
         const changes = members.changes({ signal });
         const show = (change: ViewChange<Member>): void => {
-          if (isJson(command)) printJson(changeJson(change));
-          else print(changeLine(change, Date.now()));
+          command.answer(changeJson(change), changeLine(change, Date.now()));
         };
         tell('signalbox: waiting for changes; Ctrl-C stops');
         show({ view: members.view(), joined: [], left: [], changed: [], isResync: false });
-        let left = count;
+        let left = flags.count ?? Number.POSITIVE_INFINITY;
         for await (const change of changes) {
           show(change);
           left -= 1;
-          if (left <= 0) break;
+          if (left <= 0) return;
         }
-        limit?.cancel();
-      });
-    });
+      }),
+    );
 }
 
 function changeJson({ view, joined, left, changed, isResync }: ViewChange<Member>): object {
@@ -109,13 +92,9 @@ function changeLine({ view, joined, left, changed, isResync }: ViewChange<Member
   const coordinator = coordinatorOf(view);
   const who = coordinator === null ? 'no coordinator' : `coordinator ${printable(coordinator)}`;
   const told = words.length === 0 ? '' : `${words.join(' ')}  `;
-  return `${timeOf(now)}  ${told}${paint('dim', `view ${view.version}: ${countTold(view.members.length)}, ${who}`)}`;
+  return `${timeOf(now)}  ${told}${paint('dim', `view ${view.version}: ${plural(view.members.length, 'member')}, ${who}`)}`;
 }
 
 function first(members: readonly Member[]): string | null {
   return coordinatorOf(viewOf(0, members));
-}
-
-function countTold(count: number): string {
-  return `${count} member${count === 1 ? '' : 's'}`;
 }

@@ -1,11 +1,12 @@
 /** `signalbox pipeline drive --all`: a standing driver, which takes over every pipeline that no process drives. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { canBeDriven } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { CliExit } from '../exit-code.ts';
 import { complain, printable, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
+import { GRACE } from './arguments.ts';
 import { standByTold } from './drive.ts';
 import { type Show, showOneOfMany } from './show.ts';
 
@@ -13,18 +14,10 @@ interface Flags {
   readonly grace?: number;
 }
 
-export function addDriveAll(command: Command): void {
+export function drive(command: Command): void {
   command
-    .description('stand by, and drive every pipeline that no process drives')
-    .requiredOption('--all', 'all pipelines of the store (for one: signalbox pipeline resume ID --wait)')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL when a command is stopped (default: 5s)',
-      durationArgument,
-    )
-    .addHelpText(
-      'after',
-      `
+    .about(`stand by, and drive every pipeline that no process drives
+
 Examples:
   signalbox pipeline drive --all
   signalbox pipeline drive --all --json | jq -r 'select(.type == "change") | "\\(.pipeline) \\(.state)"'
@@ -38,8 +31,9 @@ a program, or if its directory does not exist here. To keep a pipeline from goin
 
 Ctrl-C stops the running commands and leaves the pipelines to be resumed; a second Ctrl-C kills the commands.
 
-Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`,
-    )
+Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`)
+    .requiredOption('--all', 'all pipelines of the store (for one: signalbox pipeline resume ID --wait)')
+    .option(...GRACE)
     .action(async (flags: Flags) => {
       const hurry = new AbortController();
       const work = (box: Signalbox, signal: AbortSignal): Promise<void> =>
@@ -66,7 +60,7 @@ async function driveAll(
     return show;
   };
   const say = (text: string): void => complain(`signalbox: ${printable(text)}`);
-  if (!isJson(command)) say('driving every pipeline that no process drives; Ctrl-C ends that');
+  if (!command.isJson) say('driving every pipeline that no process drives; Ctrl-C ends that');
   await box.pipelines.driveAll({
     ...given({ graceMs: grace }),
     signal,
@@ -81,7 +75,7 @@ async function driveAll(
     onOutput: (id, phase, text) => showOf(id).printed(phase, text),
     onStandBy: (id, other) => showOf(id).say(standByTold(id, other)),
     onSkipped: (id, why) => {
-      if (isJson(command)) printJson({ type: 'skipped', pipeline: id, why });
+      if (command.isJson) printJson({ type: 'skipped', pipeline: id, why });
       else say(`pipeline/${id}: not driven here, because ${why}`);
     },
     onTrouble: (id, error) => say(`pipeline/${id}: ${error.message}; trying again`),

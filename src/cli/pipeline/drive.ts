@@ -1,11 +1,11 @@
 /** Drives a pipeline from the command line: shows it, stops it on Ctrl-C, and turns its outcome into an exit code. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { hasEnded, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { DriveOptions, DriveOutcome, OtherDriver } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
@@ -63,7 +63,7 @@ async function shown(
     if (broken.signal.aborted) throw broken.signal.reason;
     if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
     // The pipeline had already ended.
-    if (record === undefined && hasEnded(outcome.record) && !isJson(command))
+    if (record === undefined && hasEnded(outcome.record) && !command.isJson)
       throw overAlready(outcome.record, asked.hasDecided === true);
     ({ record } = outcome);
   } finally {
@@ -76,7 +76,7 @@ async function shown(
 /** Says how to continue if the pipeline has not ended; throws the exit code unless it is done. */
 function endedWith(command: Command, record: PipelineRecord, isStopped: boolean): void {
   const { id, state } = record;
-  if (isJson(command)) {
+  if (command.isJson) {
     const result = hasEnded(record) ? state : isStopped ? 'stopped' : 'blocked';
     printJson({ type: 'result', result, ...pipelineJson(record) });
   } else if (!hasEnded(record)) {
@@ -116,61 +116,45 @@ function overAlready(record: PipelineRecord, hasDecided: boolean): CliExit {
 }
 
 function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
+  const { kind } = outcome;
+  const refused = (why: string, more: object = {}): CliExit =>
+    new CliExit(EXIT.no, `pipeline/${id}: ${why}`, { outcome: kind, pipeline: id, ...more });
   switch (outcome.kind) {
     case 'exists': {
-      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${quoted(outcome.id)}\n  if it has ended, free its id: signalbox pipeline forget ${quoted(outcome.id)}`;
-      return new CliExit(EXIT.no, message, { outcome: 'exists', pipeline: outcome.id });
+      const taken = quoted(outcome.id);
+      const see = `see: signalbox pipeline status ${taken}`;
+      const message = `pipeline/${outcome.id}: there is one already\n  ${see}\n  if it has ended, free its id: signalbox pipeline forget ${taken}`;
+      return new CliExit(EXIT.no, message, { outcome: kind, pipeline: outcome.id });
     }
-    case 'driven':
-      return new CliExit(
-        EXIT.notAcquired,
-        `pipeline/${id}: driven by ${outcome.by}\n  take over when that process ends: signalbox pipeline resume ${quoted(id)} --wait`,
-        {
-          outcome: 'driven',
-          by: outcome.by,
-        },
-      );
+    case 'driven': {
+      const { by } = outcome;
+      const next = `take over when that process ends: signalbox pipeline resume ${quoted(id)} --wait`;
+      return new CliExit(EXIT.notAcquired, `pipeline/${id}: driven by ${by}\n  ${next}`, { outcome: kind, by });
+    }
     case 'nothing-to-decide': {
-      const { state } = outcome.record;
-      const next = hasEnded(outcome.record)
-        ? ''
-        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)}, which asks you if a phase cannot simply be repeated`;
-      const message = `pipeline/${id}: nothing was done, because no phase waits for a decision: it is ${state}${next}`;
-      return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
+      const { record } = outcome;
+      const next = `. If its driver was killed: signalbox pipeline resume ${quoted(id)}, which asks you if a phase cannot simply be repeated`;
+      const why = `no phase waits for a decision: it is ${record.state}${hasEnded(record) ? '' : next}`;
+      return refused(`nothing was done, because ${why}`);
     }
     case 'answered': {
-      const { by, choice } = outcome;
-      const { state } = outcome.record;
+      const { by, choice, record } = outcome;
       const answer = by === undefined || choice === undefined ? '' : `: ${by} decided ${choice}`;
-      const message = `pipeline/${id}: nothing was done, because that question is already answered${answer}. It is ${state}`;
-      return new CliExit(EXIT.no, message, { outcome: 'answered', pipeline: id });
+      return refused(`nothing was done, because that question is already answered${answer}. It is ${record.state}`);
     }
     case 'another-question': {
       const { question, record } = outcome;
-      const { blocked } = record;
-      const why = blocked?.on === 'person' ? blocked.why : '';
-      const next = howToGoOn(record).map((line) => `  ${line}`);
-      const message = [
-        `pipeline/${id}: nothing was done, because that question is not open. The open one is question ${question}: ${why}`,
-        ...next,
-      ].join('\n');
-      return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
+      const why = record.blocked?.on === 'person' ? record.blocked.why : '';
+      const open = `nothing was done, because that question is not open. The open one is question ${question}: ${why}`;
+      return refused([open, ...howToGoOn(record)].join('\n  '), { question });
     }
-    case 'not-reopened':
+    case 'not-reopened': {
       // If the pipeline has failed, the phase was the mistake.
-      return new CliExit(outcome.record.state === 'failed' ? EXIT.usage : EXIT.no, outcome.why, {
-        outcome: 'not-reopened',
-        pipeline: id,
-      });
+      const exitCode = outcome.record.state === 'failed' ? EXIT.usage : EXIT.no;
+      return new CliExit(exitCode, outcome.why, { outcome: kind, pipeline: id });
+    }
     case 'moved-on':
-      return new CliExit(
-        EXIT.no,
-        `pipeline/${id}: nothing was done, because it has moved on: it is ${outcome.record.state}`,
-        {
-          outcome: 'moved-on',
-          pipeline: id,
-        },
-      );
+      return refused(`nothing was done, because it has moved on: it is ${outcome.record.state}`);
     case 'missing':
       return noSuchPipeline(id);
   }

@@ -9,7 +9,7 @@
  *       · deploy
  */
 import { hasEnded, type PhaseRecord, type PipelineRecord, spoken } from '../../core/index.ts';
-import { type Colour, type Paint, printable } from '../output.ts';
+import { type Colour, joined, type Paint, printable } from '../output.ts';
 import { columnsOf, fit, withoutEscapes, wrapped } from './columns.ts';
 import { blockedLines, lengthOf, shownState } from './words.ts';
 
@@ -88,8 +88,8 @@ function phaseLines(record: PipelineRecord, phase: PhaseRecord, at: number, fram
 }
 
 function markOf(record: PipelineRecord, { state }: PhaseRecord, isCurrent: boolean): readonly [string, Colour?] {
-  if (state === 'failed' && !isCurrent) return ['✗', 'red'];
-  if (state === 'cancelled' || (state === 'interrupted' && !isCurrent)) return ['✗', 'red'];
+  const hasFailed = state === 'failed' || state === 'interrupted';
+  if (state === 'cancelled' || (hasFailed && !isCurrent)) return ['✗', 'red'];
   if (isCurrent) return ['▸', record.state === 'blocked' ? 'yellow' : 'green'];
   if (state === 'done') return ['✓', 'green'];
   if (state === 'skipped') return ['↷', 'yellow'];
@@ -100,24 +100,23 @@ function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, 
   const { state, runs, ended = '' } = phase;
   const again = runs > 1 ? `run ${runs}` : '';
   if (isCurrent && record.blocked !== undefined) {
-    return joined('blocked', spoken(now - record.blocked.since), runs > 0 ? `after run ${runs}` : '');
+    return joined(['blocked', spoken(now - record.blocked.since), runs > 0 ? `after run ${runs}` : '']);
   }
-  if (isCurrent && !isDriven) return joined('stopped', runs > 0 ? `after run ${runs}` : '');
+  if (isCurrent && !isDriven) return joined(['stopped', runs > 0 ? `after run ${runs}` : '']);
   if (isCurrent && record.step.when !== 'during')
     return record.step.when === 'after' ? 'checks its last guards' : 'checks its guards';
   switch (state) {
     case 'waiting':
       return '';
     case 'running':
-      return joined(spoken(lengthOf(phase, now)), again);
     case 'done':
-      return joined(spoken(lengthOf(phase, now)), again);
+      return joined([spoken(lengthOf(phase, now)), again]);
     case 'failed':
-      return joined(runs === 0 ? '' : spoken(lengthOf(phase, now)), again, printable(ended));
+      return joined([runs === 0 ? '' : spoken(lengthOf(phase, now)), again, printable(ended)]);
     case 'interrupted':
     case 'skipped':
     case 'cancelled':
-      return joined(state, again);
+      return joined([state, again]);
   }
 }
 
@@ -181,8 +180,4 @@ function line(text: string, { width, paint }: Frame, colour?: Colour): PictureLi
 
 function painted(paint: Paint, colour: Colour | undefined, text: string): string {
   return colour === undefined ? text : paint(colour, text);
-}
-
-function joined(...parts: readonly string[]): string {
-  return parts.filter((part) => part !== '').join(' · ');
 }

@@ -1,10 +1,10 @@
 /** `signalbox pipeline resume`: continues a pipeline that no process drives. */
-import { type Command, Option } from 'commander';
-import { durationArgument, given } from '../arguments.ts';
+import { type Command, Option } from '../command.ts';
+import { given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import type { RunbookWithFunctions } from '../../runtime/pipelines/terms.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { askedBy, pipelineId, questionArgument } from './arguments.ts';
+import { askedBy, GRACE, pipelineId, questionArgument } from './arguments.ts';
 import { drive } from './drive.ts';
 import { loadRunbook } from './runbook-file.ts';
 import { complainOf } from './validate.ts';
@@ -21,31 +21,10 @@ interface Flags {
   readonly holder?: string;
 }
 
-export function addResume(command: Command): void {
+export function resume(command: Command): void {
   command
-    .description('continue a pipeline whose driver died, was stopped or left it blocked, or start a failed one again')
-    .argument('<id>', 'of the pipeline', pipelineId)
-    .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts(['skip', 'from']))
-    .addOption(new Option('--skip', 'treat that phase as done').conflicts('from'))
-    .addOption(
-      new Option(
-        '--question <number>',
-        'the question that --rerun or --skip answers (default: the open one)',
-      ).argParser(questionArgument),
-    )
-    .option('--from <phase>', 'start a failed pipeline again from this phase: the one that failed, or one before it')
-    .option('--wait', 'stand by while another process drives it, and take over when that process is gone')
-    .option('--runbook <file>', 'the program that defines the functions of its phases')
-    .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL when a command is stopped (default: 5s)',
-      durationArgument,
-    )
-    .option('--holder <id>', 'who decides (default: $SIGNALBOX_HOLDER)')
-    .addHelpText(
-      'after',
-      `
+    .about(`continue a pipeline whose driver died, was stopped or left it blocked, or start a failed one again
+
 Examples:
   signalbox pipeline resume release-7
   signalbox pipeline resume release-7 --rerun
@@ -60,8 +39,21 @@ names), never a later one: if it was answered meanwhile, nothing is done, and th
 killed a moment ago, resume waits until its lease has ended, and says so.
 
 Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from names no such phase · 69 store unreachable
-            75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
+            75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`)
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts(['skip', 'from']))
+    .addOption(new Option('--skip', 'treat that phase as done').conflicts('from'))
+    .option(
+      '--question <number>',
+      'the question that --rerun or --skip answers (default: the open one)',
+      questionArgument,
     )
+    .option('--from <phase>', 'start a failed pipeline again from this phase: the one that failed, or one before it')
+    .option('--wait', 'stand by while another process drives it, and take over when that process is gone')
+    .option('--runbook <file>', 'the program that defines the functions of its phases')
+    .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
+    .option(...GRACE)
+    .option('--holder <id>', 'who decides (default: $SIGNALBOX_HOLDER)')
     .action(async (id: string, flags: Flags) => {
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;
       if (flags.question !== undefined && decision === undefined) {

@@ -1,12 +1,11 @@
 /** `signalbox pipeline run`: starts a pipeline and drives it. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { runbookVariables } from '../../core/index.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printJson } from '../output.ts';
-import { isJson } from '../store.ts';
-import { askedBy, pipelineId, variable, type Variables } from './arguments.ts';
+import { askedBy, GRACE, pipelineId, variable, type Variables } from './arguments.ts';
 import { drive } from './drive.ts';
 import { type LoadedRunbook, loadRunbook } from './runbook-file.ts';
 import { complainOf, jsonOf, toldVariable } from './validate.ts';
@@ -23,9 +22,22 @@ interface Flags {
   readonly holder?: string;
 }
 
-export function addRun(command: Command): void {
+export function run(command: Command): void {
   command
-    .description('start a pipeline and drive it to its end')
+    .about(`start a pipeline and drive it to its end
+
+Examples:
+  signalbox pipeline run release.yaml
+  signalbox pipeline run release.yaml --id release-7 --env BRANCH=feature --env TARGET=staging
+  signalbox pipeline run agent.yaml --id ada -C ../ada --issues github:acme/app
+  signalbox pipeline run nightly.yaml --no-wait || test $? -eq 75
+  signalbox pipeline run release.mjs --json | jq -r 'select(.type == "output") | .text'
+
+On a terminal it shows the phases as they run; elsewhere it prints one line per change, and the commands' output.
+Ctrl-C stops the running command and leaves the pipeline to be resumed; a second Ctrl-C kills the command.
+
+Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runbook or usage
+            69 store unreachable · 75 blocked, with --no-wait · 76 its driver's hold was lost · 130 Ctrl-C`)
     .argument('<file>', 'the runbook: YAML or JSON, a program that exports defineRunbook(…), or - for stdin')
     .option('--id <id>', 'of the pipeline (default: the name of the runbook and the time)', pipelineId)
     .option('-e, --env <name=value>', 'a variable for its commands, guards and holds (repeatable)', variable)
@@ -38,34 +50,14 @@ export function addRun(command: Command): void {
     .option('--no-wait', 'exit with 75 when it is blocked, instead of waiting')
     .option('--issues <tracker>', 'the issue tracker of its guards: a JSON file, or github:OWNER/NAME')
     .option('-C, --dir <dir>', 'where its commands run (default: here)')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL when a command is stopped (default: 5s)',
-      durationArgument,
-    )
+    .option(...GRACE)
     .option('--holder <id>', 'who starts it (default: $SIGNALBOX_HOLDER)')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox pipeline run release.yaml
-  signalbox pipeline run release.yaml --id release-7 --env BRANCH=feature --env TARGET=staging
-  signalbox pipeline run agent.yaml --id ada -C ../ada --issues github:acme/app
-  signalbox pipeline run nightly.yaml --no-wait || test $? -eq 75
-  signalbox pipeline run release.mjs --json | jq -r 'select(.type == "output") | .text'
-
-On a terminal it shows the phases as they run; elsewhere it prints one line per change, and the commands' output.
-Ctrl-C stops the running command and leaves the pipeline to be resumed; a second Ctrl-C kills the command.
-
-Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runbook or usage
-            69 store unreachable · 75 blocked, with --no-wait · 76 its driver's hold was lost · 130 Ctrl-C`,
-    )
     .action(async (file: string, flags: Flags) => {
       const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;
       const cwd = dir === undefined ? undefined : directoryOf('--dir', dir);
       const loaded = withValues(await loadRunbook(file), env);
       if (!loaded.ok) {
-        if (isJson(command)) printJson(jsonOf(loaded));
+        if (command.isJson) printJson(jsonOf(loaded));
         else complainOf(loaded);
         throw new CliExit(EXIT.usage, '');
       }

@@ -1,8 +1,7 @@
 /** Shows a pipeline to the user who drives it: a picture on a terminal, lines elsewhere, JSON for programs. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { PipelineRecord } from '../../core/index.ts';
 import { complain, paintFor, print, printable, printJson, screen } from '../output.ts';
-import { isJson } from '../store.ts';
 import { withoutEscapes } from './columns.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 import { Live } from './live.ts';
@@ -20,7 +19,7 @@ export interface Show {
 
 /** `hasDecided`: the user has answered the question that the pipeline waits for. */
 export function showFor(command: Command, hasDecided: boolean): Show {
-  if (isJson(command)) return new JsonLines();
+  if (command.isJson) return new JsonLines();
   const terminal = screen();
   const isLive = terminal.isTTY === true && process.env['TERM'] !== 'dumb';
   return isLive ? new Live(paintFor(terminal)) : new Lines(terminal.isTTY === true, '', hasDecided);
@@ -28,7 +27,7 @@ export function showFor(command: Command, hasDecided: boolean): Show {
 
 /** For one of several pipelines that a process drives: never a picture, and every line names the pipeline. */
 export function showOneOfMany(command: Command, id: string): Show {
-  return isJson(command) ? new JsonLines(id) : new Lines(screen().isTTY === true, `${id}: `);
+  return command.isJson ? new JsonLines(id) : new Lines(screen().isTTY === true, `${id}: `);
 }
 
 /** How long to wait for the end of a line before printing it. */

@@ -1,5 +1,5 @@
 /** `signalbox pipeline status` and `pipeline list`. */
-import { type Command, Option } from 'commander';
+import { type Command, Option } from '../command.ts';
 import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import type { Malformed } from '../../runtime/stored.ts';
@@ -10,7 +10,6 @@ import { printList } from '../listing.ts';
 import { look } from '../read-only.ts';
 import { warnOf } from '../malformed.ts';
 import { paintFor, print, printable, printJson, screen } from '../output.ts';
-import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { pipelineId } from './arguments.ts';
 import { withoutEscapes } from './columns.ts';
@@ -19,27 +18,19 @@ import { pipelineJson } from '../../json/pipeline.ts';
 import { pictureOf } from './picture.ts';
 import { blockedLines, howToGoOn, lengthOf, shownState } from './words.ts';
 
-export function addLooking(command: Command): void {
-  status(command.command('status'));
-  list(command.command('list'));
-}
-
-function status(command: Command): void {
+export function status(command: Command): void {
   command
-    .description('show the state of a pipeline, what it waits for, and what its phases printed')
-    .argument('<id>', 'of the pipeline', pipelineId)
-    .option('--log [phase]', 'print the output of its commands, of all phases or of one')
-    .addHelpText(
-      'after',
-      `
+    .about(`show the state of a pipeline, what it waits for, and what its phases printed
+
 Examples:
   signalbox pipeline status release-7
   signalbox pipeline status release-7 --log
   signalbox pipeline status release-7 --log deploy
   signalbox pipeline status release-7 --json | jq -r '.blocked.guards[]?.reasons[]'
 
-Exit code 1 if there is no such pipeline.`,
-    )
+Exit code 1 if there is no such pipeline.`)
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .option('--log [phase]', 'print the output of its commands, of all phases or of one')
     .action(async (id: string, { log }: { log?: string | true }) => {
       const malformed: Malformed[] = [];
       const onMalformed = (one: Malformed): void => void malformed.push(one);
@@ -53,7 +44,7 @@ Exit code 1 if there is no such pipeline.`,
         throw new CliExit(EXIT.usage, `pipeline/${id} has no phase ${shown(log)}; it has ${phases.join(', ')}`);
       }
       const logs = found.logs?.filter(({ phase }) => log === true || phase === log);
-      if (isJson(command)) return printJson(statusJson(found.view, logs));
+      if (command.isJson) return printJson(statusJson(found.view, logs));
       warnOf(malformed);
       if (logs !== undefined) return printLogs(logs);
       printStatus(found.view);
@@ -98,15 +89,16 @@ function printLogs(logs: readonly PhaseLog[]): void {
   if (logs.length === 0) print('Nothing was printed.');
 }
 
-function list(command: Command): void {
+export function list(command: Command): void {
   command
-    .description('list all pipelines in the order in which they were started')
+    .about(`list all pipelines in the order in which they were started
+
+Examples:
+  signalbox pipeline list
+  signalbox pipeline list --status blocked
+  signalbox pipeline list --json | jq .pipelines`)
     .addOption(new Option('--status <status>', 'only pipelines with this status').choices(PIPELINE_STATES))
     .option('--names', 'print only the ids, one per line')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
-    )
     .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
       await printList(command, {
         names,

@@ -1,20 +1,16 @@
 /** `signalbox pipeline validate`: checks runbooks and reports every mistake with its place. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { runbookVariables, type Variable } from '../../core/index.ts';
 import { MOST_TOLD } from '../../document/index.ts';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, print, printable, printJson } from '../output.ts';
-import { isJson } from '../store.ts';
 import { type LoadedRunbook, loadRunbook, toldOf } from './runbook-file.ts';
 
-export function addValidate(command: Command): void {
+export function validate(command: Command): void {
   command
-    .description('check runbooks, and report every mistake with its place')
-    .argument('<file...>', 'YAML or JSON, a program that exports defineRunbook(…), or - for stdin')
-    .addHelpText(
-      'after',
-      `
+    .about(`check runbooks, and report every mistake with its place
+
 Examples:
   signalbox pipeline validate release.yaml
   signalbox pipeline validate runbooks/*.yaml
@@ -23,14 +19,14 @@ Examples:
 
 It prints every mistake as FILE:LINE:COLUMN: what is wrong; what is expected. If there is none, it prints the
 phases and the variables. Nothing of the runbook runs, but a
-program is loaded. Exit code 64 if any file is wrong.`,
-    )
+program is loaded. Exit code 64 if any file is wrong.`)
+    .argument('<file...>', 'YAML or JSON, a program that exports defineRunbook(…), or - for stdin')
     .action(async (files: readonly string[]) => {
       let isWrong = false;
       for (const file of files) {
         const loaded = await loadRunbook(file);
         isWrong ||= !loaded.ok;
-        if (isJson(command)) printJson(jsonOf(loaded));
+        if (command.isJson) printJson(jsonOf(loaded));
         else if (loaded.ok) for (const line of summaryOf(loaded)) print(printable(line));
         else complainOf(loaded);
       }

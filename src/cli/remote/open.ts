@@ -15,6 +15,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { VerifyOptions } from '../../runtime/witness/log.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { tell } from '../output.ts';
 import { tellAway } from './away.ts';
@@ -29,11 +30,9 @@ const RETRY_MS = 3_000;
 const PROGRESS_ENTRIES = 4096;
 
 export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {
-  const { ttlMs } = options;
   const urls = addressesOf(url, process.env);
   const token = serverToken(urls, process.env);
-  const more = ttlMs === undefined ? {} : { ttlMs };
-  const client = connect(urls, { token, retryMs: RETRY_MS, onAway: tellAway, ...more });
+  const client = connect(urls, { token, retryMs: RETRY_MS, onAway: tellAway, ...given(options) });
   const parts = {
     lock: client.lock.bind(client),
     semaphore: client.semaphore.bind(client),
@@ -56,8 +55,8 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     pipelines: remotePipelines(client),
     guards: remoteGuards(client, judged),
     children: remoteChildren(client),
-    explain: async (condition: Condition, _given: object, given: CheckOptions): Promise<Explanation> =>
-      (await judged(client, condition, given)).explanation,
+    explain: async (condition: Condition, _known: object, options: CheckOptions): Promise<Explanation> =>
+      (await judged(client, condition, options)).explanation,
     eventsSince: (...[pattern, at, listener, signal]: Parameters<Signalbox['eventsSince']>) =>
       eventsSince(client, pattern, at, listener, signal),
   };
@@ -94,8 +93,7 @@ function judged(
     tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
   return client.judged(condition, {
     ...waits,
-    ...(own !== undefined && { own: typeof own === 'string' ? [own] : own }),
-    ...(signal !== undefined && { signal }),
+    ...given({ own: typeof own === 'string' ? [own] : own, signal }),
   });
 }
 

@@ -5,6 +5,7 @@ import { type Clock, pause, systemClock } from '../../clock.ts';
 import { hasEnded } from '../../core/index.ts';
 import type { CancelOptions, DriveOutcome, ListedPipeline, ResumeOptions } from '../../runtime/pipelines/terms.ts';
 import { Failure } from '../../failure.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { quoted } from '../pipeline/words.ts';
 import { Away } from './away.ts';
@@ -33,7 +34,7 @@ async function cancelled(
   clock: Clock,
 ): Promise<ListedPipeline | undefined> {
   try {
-    await client.pipelines.cancel(id, { ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) });
+    await client.pipelines.cancel(id, given({ by, reason }));
   } catch (error) {
     // If it is over already, the command reports what the record says.
     if (refusedWith(error, 'no-such-thing', 'wrong-state').code === 'no-such-thing') return undefined;
@@ -52,9 +53,8 @@ async function resumed(
   if (functions !== undefined || cwd !== undefined) {
     throw new CliExit(EXIT.usage, '--runbook and --dir do not work through a server: it runs the commands itself');
   }
-  const asked = Object.entries({ decision, question, from, by }).filter(([, value]) => value !== undefined);
   try {
-    await client.pipelines.resume(id, Object.fromEntries(asked));
+    await client.pipelines.resume(id, given({ decision, question, from, by }));
   } catch (error) {
     const { code, detail, outcome } = refusedWith(error, 'no-such-thing', 'wrong-state');
     if (code === 'no-such-thing') return { kind: 'missing' };

@@ -6,29 +6,27 @@ export function isServerUrl(url: string): boolean {
   return /^https?:\/\//i.test(url);
 }
 
-/** The others need the store itself: they run commands under its leases, read keys of all kinds, or write whole files. */
-const THROUGH_A_SERVER: readonly string[] = [
-  ...['run', 'lead', 'lock', 'sem', 'who', 'status', 'events tail', 'members'],
-  ...[
-    'task publish',
-    'task run',
-    'task work',
-    'task claim',
-    'task renew',
-    'task release',
-    'task complete',
-    'task fail',
-  ],
-  ...['task retry', 'task requeue', 'task forget', 'task show', 'task list', 'task watch'],
-  ...['guard check', 'guard explain', 'guard wait'],
-  ...['pipeline list', 'pipeline status', 'pipeline cancel', 'pipeline resume', 'pipeline forget'],
-  ...['bus get', 'bus put', 'bus delete', 'token create', 'token list', 'token revoke'],
-  ...['witness tail', 'witness show', 'witness record', 'witness checkpoint', 'witness verify', 'witness export'],
-];
+const ALL = 'all';
+
+/**
+ * Which subcommands of each command. The others need the store itself: they run commands under its leases, read keys of all kinds,
+ * or write whole files.
+ */
+const THROUGH_A_SERVER: Readonly<Record<string, string>> = {
+  ...{ run: ALL, lead: ALL, lock: ALL, sem: ALL, who: ALL, status: ALL, members: ALL, guard: ALL },
+  task: 'publish run work claim renew release complete fail retry requeue forget show list watch',
+  pipeline: 'list status cancel resume forget',
+  bus: 'get put delete',
+  token: 'create list revoke',
+  witness: 'tail show record checkpoint verify export',
+  events: 'tail',
+};
 
 export function refuseUnlessThroughServer(command: Command, url: string): void {
   const path = pathOf(command);
-  if (THROUGH_A_SERVER.some((known) => path === known || path.startsWith(`${known} `))) return;
+  const [name = '', subcommand = ''] = path.split(' ');
+  const some = THROUGH_A_SERVER[name];
+  if (some === ALL || some?.split(' ').includes(subcommand) === true) return;
   const [why, instead] = INSTEAD[path] ?? [];
   throw notThroughServer(`signalbox ${path}`, url, why, instead?.replace('URL', url));
 }

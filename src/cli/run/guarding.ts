@@ -9,6 +9,7 @@
 import { type Guard, type GuardOutcome, spoken } from '../../core/index.ts';
 import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { pause } from '../../clock.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
@@ -96,8 +97,7 @@ export class Guarding {
       if (isTooLong) throw notBegun(open, request);
       const outcome = await box.guards.wait(guard, {
         ...{ own, adapters, signal, onVerdict: saw },
-        ...(pollMs !== undefined && { pollMs }),
-        ...(leftMs !== undefined && { timeoutMs: leftMs - pauseMs }),
+        ...given({ pollMs, timeoutMs: leftMs === undefined ? undefined : leftMs - pauseMs }),
       });
       if (outcome.kind !== 'passed') throw notBegun(outcome, request);
       this.#passedInVain += 1;

@@ -2,7 +2,7 @@
 import { plainName, requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
-import { ON_LOST, type OnLost } from '../arguments.ts';
+import { given, ON_LOST, type OnLost } from '../arguments.ts';
 import { parseDuration, SHORTEST_TTL_MS } from '../duration.ts';
 import { ticketsIn } from '../ticket.ts';
 import type { Tells } from './voice.ts';
@@ -77,12 +77,7 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
     graceMs: duration('--grace', options.grace ?? '5s'),
     ttlMs,
     tells: tellsOf(options),
-    ...(store !== undefined && { store }),
-    ...(waitMs !== undefined && { waitMs }),
-    ...(priority !== undefined && { priority }),
-    ...(holder !== undefined && { holder }),
-    ...(reason !== undefined && { reason }),
-    ...(ticket !== undefined && { ticket }),
+    ...given({ store, waitMs, priority, holder, reason, ticket }),
   };
 }
 

@@ -20,6 +20,7 @@ import { open } from '../../runtime/open.ts';
 import { type HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
 import { quoted } from '../pipeline/words.ts';
@@ -39,7 +40,7 @@ import { type Attention, type Releasable, supervise } from './supervise.ts';
 import type { Voice } from './voice.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { goneTold, ticketsIn } from '../ticket.ts';
-import { atOnceOrAfterTheDead, currentWait, refusalTold, resourceOf, waitTold } from '../waiting.ts';
+import { atOnceOrAfterTheDead, lookAtWait, refusalTold, resourceOf } from '../waiting.ts';
 import { acquireWithTicket, holderOf } from './with-ticket.ts';
 
 export async function run(
@@ -48,7 +49,7 @@ export async function run(
   guarding: Guarding | undefined,
 ): Promise<RunEnded> {
   leaveStreamsAlone();
-  const given = givenDescriptors();
+  const descriptors = givenDescriptors();
   const argv = originalArgv(request.argv);
   const program = findProgram(argv[0], env);
   return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
@@ -77,7 +78,7 @@ export async function run(
         const mark = randomHex(8);
         const held = holds.map(told);
         const environment = childEnvironment(env, { url, holder: holderAmong(held, holder), mark, held, outer });
-        const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
+        const gate = { leads: !sharesTerminal, mark, given: stillOpen(descriptors) };
         const child = await GatedChild.start(program, argv, environment, gate);
         const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
         const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarded);
@@ -105,11 +106,7 @@ async function acquired(
 ): Promise<readonly Hold[]> {
   const { wants, argv, priority, reason } = request;
   const holders = new Set([holder, ...Object.values(outer).map((hold) => hold.holder)]);
-  const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
-    const wait = await currentWait(box, wants, (waiting) => holders.has(waiting));
-    if (wait === undefined) return undefined;
-    return { line: waitTold(wait, Date.now(), sinceMs), lasting: waitTold(wait, Date.now()) };
-  };
+  const look = lookAtWait(box, wants, (waiter) => holders.has(waiter));
   const rest =
     tickets === undefined
       ? undefined
@@ -125,9 +122,7 @@ async function acquired(
       // wait for ever.
       ...(Object.keys(outer).length > 0 && { within: [...new Set(Object.values(outer).map((hold) => hold.holder))] }),
       onWaiting: () => voice.waiting(look),
-      ...(waitMs !== undefined && { waitMs }),
-      ...(priority !== undefined && { priority }),
-      ...(reason !== undefined && { reason }),
+      ...given({ waitMs, priority, reason }),
     };
     if (tickets !== undefined || waitMs !== 0) return await acquire(box, wants, outer, asked, rest);
     return await atOnceOrAfterTheDead(box, wants, (ms) => acquire(box, wants, outer, { ...asked, waitMs: ms }));
@@ -267,7 +262,7 @@ export async function opened(
   signal: AbortSignal,
 ): Promise<Signalbox> {
   if (isServerUrl(url)) return (await import('../remote/open.ts')).openRemote(url, { ttlMs: sessionTtlMs });
-  return open(url, { sessionTtlMs, signal, ...(witness !== undefined && { witness }) });
+  return open(url, { sessionTtlMs, signal, ...given({ witness }) });
 }
 
 /** If outer runs hold everything, theirs is the holder. */

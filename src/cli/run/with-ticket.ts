@@ -11,14 +11,14 @@
 import { systemClock } from '../../clock.ts';
 import { TICKET_MS } from '../../core/index.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
-import { type DetachedHold, type DetachedOptions, isReentry } from '../../runtime/holds/terms.ts';
+import { type DetachedHold, isReentry } from '../../runtime/holds/terms.ts';
 import type { TicketAnswer } from '../../runtime/holds/tickets.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { attachIn, type Signalbox } from '../../runtime/signalbox.ts';
-import type { ResourceArgument } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { collectOrAsk, goneTold, PlaceKept, requestsFor, type Ticketed, ticketOf } from '../ticket.ts';
-import { resourceOf } from '../waiting.ts';
+import { argumentOf, resourceOf } from '../waiting.ts';
 import type { AcquireOptions } from './acquire.ts';
 
 /** What was granted already is renewed this often while the run waits for the rest. */
@@ -99,14 +99,13 @@ async function heldAfter(
   options: TicketOptions & { readonly until: number | undefined; readonly known: string | undefined },
 ): Promise<DetachedHold> {
   const { until, known, signal, onWaiting, tell, holder, priority, reason, metadata, within } = options;
-  const given = { holder, priority, reason, metadata, within, ttlMs: TICKET_MS };
-  const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const asked = { holder, ...given({ priority, reason, metadata, within }), ttlMs: TICKET_MS };
   const one = ticketed(box, want);
   let ticket = known;
   for (;;) {
     const left = until === undefined ? undefined : Math.max(0, until - systemClock.monotonic());
     const answer: TicketAnswer<DetachedHold> = await collectOrAsk(one, {
-      options: { ...(asked as unknown as DetachedOptions), ...detailsOf(want) },
+      options: { ...asked, ...detailsOf(want) },
       ticket,
       waitMs: before.length === 0 ? left : Math.min(left ?? RENEW_MS, RENEW_MS),
       signal: signal ?? new AbortController().signal,
@@ -145,10 +144,6 @@ async function giveBack(box: Signalbox, got: readonly Got[], holds: readonly Hol
         .catch(() => undefined),
     ),
   );
-}
-
-function argumentOf(want: Want): ResourceArgument {
-  return 'lock' in want ? { kind: 'lock', name: want.lock } : { kind: 'semaphore', name: want.semaphore };
 }
 
 function ticketed(

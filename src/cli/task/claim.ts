@@ -1,5 +1,5 @@
 /** `signalbox task claim`: a detached claim, which lasts for its time and is renewed by hand. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { NotAcquired, type Refusal } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
@@ -8,7 +8,7 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
 import { handOver, jsonText, named, tell } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { all, none, taskId } from './arguments.ts';
 
 interface Flags {
@@ -18,8 +18,8 @@ interface Flags {
   readonly wait?: number;
 }
 
-export function addTaskClaim(command: Command): void {
-  addHolder(command.description('claim a task, or the next one, and print its token'))
+export function claim(command: Command): void {
+  addHolder(command)
     .argument('[id]', 'of the task (default: the best pending task that this worker can do)', taskId)
     .option(
       '--ttl <duration>',
@@ -28,9 +28,8 @@ export function addTaskClaim(command: Command): void {
     )
     .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
     .option('--wait <duration>', 'wait at most this long for it (default: do not wait)', durationArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`claim a task, or the next one, and print its token
+
 Examples:
   TOKEN=$(signalbox task claim build-7 --holder agent:7 --ttl 5m)
   read -r TOKEN ID < <(signalbox task claim --holder agent:7 --capability gpu --wait 1h)
@@ -38,8 +37,7 @@ Examples:
 
 Prints the token; without an id, the token and the id. With --json also the data.
 
-Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it is done`,
-    )
+Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it is done`)
     .action(async (id: string | undefined, flags: Flags) => {
       const limit = new WaitLimit(flags.wait);
       const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
@@ -79,7 +77,7 @@ function shown(
   { id, holder, token, ttlMs, renewWithinMs, attempt, data }: DetachedClaim,
   isNext: boolean,
 ): string {
-  if (isJson(command)) return jsonText({ task: id, holder, token, ttlMs, renewWithinMs, attempt, data });
+  if (command.isJson) return jsonText({ task: id, holder, token, ttlMs, renewWithinMs, attempt, data });
   return isNext ? `${token} ${named(id)}` : String(token);
 }
 

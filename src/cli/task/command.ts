@@ -1,10 +1,9 @@
 /** Finds the command that stands after the options of `task run` and `task work`. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { hostname } from 'node:os';
 import { randomHex, type Text } from '../../host/index.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';
 import { storeUrl, witnessIn } from '../../runtime/location/location.ts';
-import type { GlobalOptions } from '../program.ts';
 import { givenDescriptors, stillOpen } from '../run/descriptors.ts';
 import { findProgram } from '../run/program.ts';
 import { originalArgv } from '../run/run.ts';
@@ -24,7 +23,7 @@ export function programOf(command: Command, words: readonly string[], flags: Com
   const { onLost, ttl, grace } = flags;
   const given = stillOpen(givenDescriptors());
   const argv: readonly [Text, ...Text[]] = originalArgv([name, ...args]);
-  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { store } = command;
   const url = storeUrl(store);
   const { env } = process;
   return {

@@ -1,25 +1,17 @@
 /** `signalbox task renew|release|complete|fail`: ends or renews a claim that its token or its holder names. */
-import type { Command } from 'commander';
-import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
+import type { Command } from '../command.ts';
+import { type ClaimName, type Json, type NotOwner, spoken } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
-import { loginHolder } from '../breaking.ts';
-import { spoken } from '../../core/index.ts';
+import { person } from '../breaking.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { jsonArgument, taskId } from './arguments.ts';
 
 interface ClaimFlags {
   readonly holder?: string;
   readonly token?: number;
-}
-
-export function addEnding(command: Command): void {
-  renew(command.command('renew'));
-  release(command.command('release'));
-  complete(command.command('complete'));
-  fail(command.command('fail'));
 }
 
 function withClaim(command: Command): Command {
@@ -40,16 +32,14 @@ function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
   );
 }
 
-function renew(command: Command): void {
-  withClaim(command.description('extend a claim by its full time'))
-    .addHelpText(
-      'after',
-      `
+export function renew(command: Command): void {
+  withClaim(command)
+    .about(`extend a claim by its full time
+
 Example:
   signalbox task renew build-7 --token "$TOKEN"
 
-Exit codes: 76 the claim was lost, 77 another worker has the task.`,
-    )
+Exit codes: 76 the claim was lost, 77 another worker has the task.`)
     .action(async (id: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
         const outcome = await box.tasks.renew(id, claimOf(id, flags));
@@ -62,27 +52,25 @@ Exit codes: 76 the claim was lost, 77 another worker has the task.`,
           throw new CliExit(EXIT.notPermitted, `task/${id}: another worker has it`, { outcome: outcome.kind });
         }
         const { kind, ...times } = outcome;
-        if (isJson(command)) printJson({ task: id, outcome: kind, ...times });
+        if (command.isJson) printJson({ task: id, outcome: kind, ...times });
         else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
         else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
       });
     });
 }
 
-function release(command: Command): void {
-  withClaim(command.description('give a task back, so that another worker can claim it'))
+export function release(command: Command): void {
+  withClaim(command)
     .option('--force', 'take it from its owner; for administrators, with --reason')
     .option('--reason <text>', 'with --force: why; the owner gets to see it')
-    .addHelpText(
-      'after',
-      `
+    .about(`give a task back, so that another worker can claim it
+
 Examples:
   signalbox task release build-7 --token "$TOKEN"
   signalbox task release build-7 --force --reason 'worker:9 was switched off'
 
 Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it, or if another claim than that
-of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
-    )
+of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`)
     .action(async (id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
       await withBox(command, async (box) => {
         if (flags.force !== true) {
@@ -91,9 +79,9 @@ of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, 
         }
         if ((flags.reason ?? '') === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
         const by = {
-          holder: flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder()),
+          holder: flags.holder ?? person(),
           reason: flags.reason as string,
-          ...(flags.token !== undefined && { token: flags.token }),
+          ...given({ token: flags.token }),
         };
         const outcome = await box.tasks.forceRelease(id, by);
         if (outcome.kind === 'not-claimed') {
@@ -106,24 +94,22 @@ of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, 
           throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
         }
         const { owner } = outcome;
-        if (isJson(command)) printJson({ task: id, outcome: outcome.kind, owner, by: by.holder, reason: by.reason });
+        if (command.isJson) printJson({ task: id, outcome: outcome.kind, owner, by: by.holder, reason: by.reason });
         else print(printable(`task/${id}: taken from ${owner}`));
       });
     });
 }
 
-function complete(command: Command): void {
-  withClaim(command.description('end a task as complete'))
+export function complete(command: Command): void {
+  withClaim(command)
     .option('--result <json>', 'the result: JSON, @FILE, or - for stdin', jsonArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`end a task as complete
+
 Examples:
   signalbox task complete build-7 --token "$TOKEN"
   signalbox task complete build-7 --holder agent:7 --result '{"image":"app:7"}'
 
-If the claim was lost before, nothing changes: exit code 77.`,
-    )
+If the claim was lost before, nothing changes: exit code 77.`)
     .action(async (id: string, flags: ClaimFlags & { result?: Json }) => {
       await withBox(command, async (box) =>
         tellEnd(command, id, await box.tasks.complete(id, claimOf(id, flags), flags.result)),
@@ -131,20 +117,18 @@ If the claim was lost before, nothing changes: exit code 77.`,
     });
 }
 
-function fail(command: Command): void {
-  withClaim(command.description('end a task as failed, or have it tried again'))
+export function fail(command: Command): void {
+  withClaim(command)
     .requiredOption('--reason <text>', 'why')
     .option('--no-retry', 'do not try it again, even if retries are left')
-    .addHelpText(
-      'after',
-      `
+    .about(`end a task as failed, or have it tried again
+
 Examples:
   signalbox task fail build-7 --token "$TOKEN" --reason 'out of memory'
   signalbox task fail build-7 --token "$TOKEN" --reason 'no such commit' --no-retry
 
 While retries are left (task publish --retries) it is pending again; after that it has failed.
-If the claim was lost before, nothing changes: exit code 77.`,
-    )
+If the claim was lost before, nothing changes: exit code 77.`)
     .action(async (id: string, flags: ClaimFlags & { reason: string; retry: boolean }) => {
       await withBox(command, async (box) =>
         tellEnd(command, id, await box.tasks.fail(id, claimOf(id, flags), flags.reason, { retry: flags.retry })),
@@ -162,8 +146,7 @@ const TOLD: Readonly<Record<Exclude<EndOutcome['kind'], 'not-owner'>, string>> =
 function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
   if (outcome.kind === 'not-owner') throw notOwner(id, outcome);
   const { kind, ...details } = outcome;
-  if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
-  else print(`task/${id}: ${TOLD[kind]}${pauseTold(outcome)}`);
+  command.answer({ task: id, outcome: kind, ...details }, `task/${id}: ${TOLD[kind]}${pauseTold(outcome)}`);
 }
 
 function pauseTold(outcome: EndOutcome): string {

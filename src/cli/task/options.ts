@@ -1,5 +1,5 @@
 /** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { durationOption, limitArgument, type OnLost, onLostArgument } from '../arguments.ts';
 import { all, none } from './arguments.ts';
 
@@ -19,19 +19,13 @@ export function addCommandOptions(command: Command): Command {
       durationOption(
         '--ttl',
         'the lease: how long the claim outlives this process if it vanishes',
-        15_000,
         '15s',
         limitArgument,
       ),
     )
     .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', onLostArgument, 'term')
     .addOption(
-      durationOption(
-        '--grace',
-        'time between TERM and KILL, and for processes that the command leaves behind',
-        5_000,
-        '5s',
-      ),
+      durationOption('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', '5s'),
     );
 }
 

@@ -1,10 +1,9 @@
 /** `signalbox task publish`. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { Json, TaskStatus } from '../../core/index.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { print, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { all, jsonArgument, none, taskId } from './arguments.ts';
 
 interface Flags {
@@ -19,9 +18,18 @@ interface Flags {
   readonly sensitive?: true;
 }
 
-export function addPublish(command: Command): void {
+export function publish(command: Command): void {
   command
-    .description('publish a task for workers to claim')
+    .about(`publish a task for workers to claim
+
+Examples:
+  signalbox task publish build-7 --data '{"commit":"1a2b3c"}'
+  signalbox task publish scan --data @scan.json --capability code-analysis:rust
+  signalbox task publish upload --data - --retries 5 --backoff 10s < upload.json
+  signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
+
+The options become part of the data. Exit code 1 if the id is taken: the existing task is not changed. signalbox task
+forget ID makes the id free again.`)
     .argument('<id>', 'of the new task', taskId)
     .option('--data <json>', 'the data for the worker: JSON, @FILE, or - for stdin (default: {})', jsonArgument)
     .option('--capability <name>', 'only workers with this capability may claim it (repeatable)', all, none)
@@ -36,18 +44,6 @@ export function addPublish(command: Command): void {
     .option('--loss-limit <number>', 'it fails once this many workers died over it (default: 3)', numberArgument)
     .option('--sensitive', 'the witness enters only hashes of its data, result and reasons')
     .option('--holder <id>', 'who publishes it (default: $SIGNALBOX_HOLDER)')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  signalbox task publish build-7 --data '{"commit":"1a2b3c"}'
-  signalbox task publish scan --data @scan.json --capability code-analysis:rust
-  signalbox task publish upload --data - --retries 5 --backoff 10s < upload.json
-  signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
-
-The options become part of the data. Exit code 1 if the id is taken: the existing task is not changed. signalbox task
-forget ID makes the id free again.`,
-    )
     .action(async (id: string, flags: Flags) => {
       await withBox(command, async (box) => {
         const { data = {}, capability, dependsOn, priority, retries } = flags;
@@ -67,8 +63,7 @@ forget ID makes the id free again.`,
         if (outcome.kind === 'exists') {
           throw exists(id, outcome.status);
         }
-        if (isJson(command)) printJson({ task: id, outcome: outcome.kind });
-        else print(`task/${id}: published`);
+        command.answer({ task: id, outcome: outcome.kind }, `task/${id}: published`);
       });
     });
 }

@@ -1,5 +1,5 @@
 /** Carries out `task run`: claims one task, runs a command for it, and ends the task as the command ended. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
@@ -11,7 +11,6 @@ import { openInTime, WaitLimit } from '../opening.ts';
 import { opened } from '../run/run.ts';
 import type { Signals } from '../run/signals.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
-import { isJson } from '../store.ts';
 import { claimed } from './claim.ts';
 import { programOf, workerName } from './command.ts';
 import { type JobEnd, runJob } from './job.ts';
@@ -33,7 +32,7 @@ export async function runTask(
     );
     try {
       const claim = await claimOf(box, id, flags, limit.leftMs, signals);
-      const onOutput = isJson(command) ? (): void => undefined : printText;
+      const onOutput = command.isJson ? (): void => undefined : printText;
       const end = await runJob(box, claim, { ...program, leads: !sharesTerminal, onOutput }, signals, voice);
       return told(command, claim, end);
     } finally {
@@ -59,7 +58,7 @@ function told(command: Command, { id }: TaskClaim, { ended, outcome, error }: Jo
   if (error !== undefined) throw error;
   if (outcome === undefined) throw new CliExit(EXIT.lost, `task/${id}: the claim was lost while the command ran`);
   const { kind, ...details } = outcome;
-  if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
+  if (command.isJson) printJson({ task: id, outcome: kind, ...details });
   else complain(`signalbox: ${printable(outcomeTold(id, outcome))}`);
   return ended;
 }

@@ -1,5 +1,5 @@
 /** `signalbox task run [ID] -- CMD`: claims one task, runs a command for it, and ends the task as the command ended. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { durationArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { taskId } from './arguments.ts';
@@ -26,7 +26,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
             1 nothing to claim · 64 usage · 69 store unreachable · 75 taken or blocked · 76 lost while running
             77 the store refuses you`;
 
-export function addTaskRun(command: Command): void {
+export function run(command: Command): void {
   addCommandOptions(command.description('claim a task, run a command for it, and complete or fail it'))
     .usage('[options] [ID] -- COMMAND [ARGUMENT…]')
     .argument('<command...>', 'the id of a task (default: the next one), then -- and what to run')

@@ -1,72 +1,64 @@
 /** `signalbox task show` and `task list`. */
-import { type Command, Option } from 'commander';
-import { blockerTold, type TaskStatus } from '../../core/index.ts';
+import { type Command, Option } from '../command.ts';
+import { blockerTold, spoken, type TaskStatus } from '../../core/index.ts';
 import type { SurveyedSession } from '../../runtime/observe/survey/index.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
-import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printList } from '../listing.ts';
 import { look } from '../read-only.ts';
 import { countArgument } from '../events.ts';
 import { taskJson } from '../../json/task.ts';
-import { print, printable, printJson, tell } from '../output.ts';
-import { isJson } from '../store.ts';
-import { type Layout, tableLines } from '../table.ts';
+import { joined, print, printable, printJson, tell } from '../output.ts';
+import { factLines, type Layout, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
 import { isOwnerGone, OWNER_GONE, sessionsOfOwners } from './owner.ts';
 
 const STATUSES: readonly TaskStatus[] = ['pending', 'running', 'complete', 'failed'];
 
-export function addLooking(command: Command): void {
-  show(command.command('show'));
-  list(command.command('list'));
-}
-
-function show(command: Command): void {
+export function show(command: Command): void {
   command
-    .description('show a task: its data, its status and its owner')
+    .about(`show a task: its data, its status and its owner
+
+Examples:
+  signalbox task show build-7
+  signalbox task show build-7 --json | jq .status
+
+Exit code 1 if there is no such task.`)
     .argument('<id>', 'of the task', taskId)
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox task show build-7\n  signalbox task show build-7 --json | jq .status\n\nExit code 1 if there is no such task.',
-    )
     .action(async (id: string) => {
       const { found } = await look(command, async (box) => {
         const task = await box.tasks.show(id);
-        return { task, sessions: task === undefined || isJson(command) ? [] : await sessionsOfOwners(box, [task]) };
+        return { task, sessions: task === undefined || command.isJson ? [] : await sessionsOfOwners(box, [task]) };
       });
       const { task, sessions } = found;
       if (task === undefined) throw new CliExit(EXIT.no, `task/${id}: there is no such task`);
-      if (isJson(command)) return printJson(taskJson(task));
+      if (command.isJson) return printJson(taskJson(task));
       for (const line of taskLines(task, sessions)) print(line);
     });
 }
 
-function list(command: Command): void {
+export function list(command: Command): void {
   command
-    .description('list all tasks in the order in which they were published')
-    .addOption(new Option('--status <status>', 'only tasks with this status').choices(STATUSES))
-    .option('--names', 'print only the ids, one per line')
-    .option('--limit <number>', 'at most this many, in the order of their ids', countArgument)
-    .option('--after <id>', 'only ids that come after this one: the next page', taskId)
-    .addHelpText(
-      'after',
-      `
+    .about(`list all tasks in the order in which they were published
+
 Examples:
   signalbox task list
   signalbox task list --status failed --names
   signalbox task list --limit 100 --after build-1099      the next hundred
 
-Without --limit and --after all tasks, in the order in which they were published.`,
-    )
+Without --limit and --after all tasks, in the order in which they were published.`)
+    .addOption(new Option('--status <status>', 'only tasks with this status').choices(STATUSES))
+    .option('--names', 'print only the ids, one per line')
+    .option('--limit <number>', 'at most this many, in the order of their ids', countArgument)
+    .option('--after <id>', 'only ids that come after this one: the next page', taskId)
     .action(async (flags: { status?: TaskStatus; names?: true; limit?: number; after?: string }) => {
       const { status, limit, after, names } = flags;
       const options = given({ status, limit, after });
       // A full page may be the last one; the next is empty then.
       const nextOf = (found: readonly TaskView[]): string | null =>
         limit === undefined || found.length < limit ? null : (found.at(-1)?.id ?? null);
-      const isForPeople = !names && !isJson(command);
+      const isForPeople = !names && !command.isJson;
       let sessions: readonly SurveyedSession[] = [];
       const found = await printList(command, {
         names,
@@ -95,17 +87,16 @@ export function listLines(tasks: readonly TaskView[], sessions: readonly Surveye
 }
 
 function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: TaskView, isGone: boolean): string {
-  const notes = [
+  return joined([
     isGone ? OWNER_GONE : '',
     blockedBy.length === 0 ? '' : `blocked: ${blockedBy.map(blockerTold).join('; ')}`,
     status === 'running' && owner !== undefined && !isLeased ? 'its owner has no lease' : '',
     status === 'failed' || status === 'pending' ? (reason ?? '') : '',
     capabilities.length === 0 ? '' : `needs ${capabilities.join(', ')}`,
-  ];
-  return notes.filter((note) => note !== '').join(' · ');
+  ]);
 }
 
-export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], now = Date.now()): string[] {
+export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], now = Date.now()): readonly string[] {
   const ago = (ms: number | undefined): string => (ms === undefined ? '' : ` (${spoken(now - ms)} ago)`);
   const by = task.publishedBy === undefined ? '' : ` by ${task.publishedBy}`;
   const facts: (readonly [string, string])[] = [
@@ -131,13 +122,13 @@ export function taskLines(task: TaskView, sessions: readonly SurveyedSession[], 
     ['result', task.result === undefined ? '' : JSON.stringify(task.result)],
     ['reason', task.reason ?? ''],
   ];
-  return facts.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(12)}${printable(text)}`);
+  return factLines(facts).map(printable);
 }
 
 function attemptsTold({ failures, losses, lossLimit }: TaskView): string {
   const lost = losses === 0 ? '' : `${losses} of ${lossLimit} lost with their worker`;
-  const parts = [failures === 0 ? '' : `${failures} failed`, lost].filter((part) => part !== '');
-  return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
+  const told = joined([failures === 0 ? '' : `${failures} failed`, lost], ', ');
+  return told === '' ? '' : ` (${told})`;
 }
 
 function retriesTold({ retries, failures, backoffMs, status }: TaskView): string {

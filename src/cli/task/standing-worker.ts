@@ -5,7 +5,7 @@
  *
  * The first Ctrl-C finishes what runs, the second ends it and gives the tasks back.
  */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { pause, systemClock } from '../../clock.ts';
 import { lacking, spoken } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -15,14 +15,14 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, printable, printJson, printText } from '../output.ts';
+import { complain, plural, printable, printJson, printText } from '../output.ts';
 import { NOT_STARTED } from '../run/attended.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { Voice } from '../run/voice.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { programOf, workerName } from './command.ts';
 import { type JobEnd, type JobTerms, runJob } from './job.ts';
-import { isOwnerGone, mayComeBack, sessionsOfOwners } from './owner.ts';
+import { isOwnerGone, sessionsOfOwners } from './owner.ts';
 import { outcomeTold } from './run-task.ts';
 import type { WorkFlags } from './work.ts';
 
@@ -76,7 +76,7 @@ class Crew {
     this.#box = box;
     this.#flags = flags;
     this.#holder = workerName('work', flags);
-    const onOutput = isJson(command) ? (): void => undefined : printText;
+    const onOutput = command.isJson ? (): void => undefined : printText;
     // In a group of its own: Ctrl-C on a terminal goes to all processes of our group.
     this.#terms = { ...program, leads: true, onOutput, stop };
   }
@@ -86,7 +86,7 @@ class Crew {
     closing.addEventListener('abort', () => {
       // A store that is over ends the tasks too.
       if (this.#running > 0 && !Failure.is(closing.reason, 'closed'))
-        this.#say(`finishing ${this.#running === 1 ? '1 task' : `${this.#running} tasks`}; Ctrl-C again to give up`);
+        this.#say(`finishing ${plural(this.#running, 'task')}; Ctrl-C again to give up`);
     });
     // The worker that it killed cannot say so.
     const lost = await this.#box.on('task:failed', (event) => {
@@ -112,10 +112,10 @@ class Crew {
   #endIdle(): void {
     if (this.#elsewhere > 0)
       this.#say(
-        `nothing left to do here; ${this.#elsewhere === 1 ? '1 task is' : `${this.#elsewhere} tasks are`} still running under other workers`,
+        `nothing left to do here; ${plural(this.#elsewhere, 'task')} ${this.#elsewhere === 1 ? 'is' : 'are'} still running under other workers`,
       );
     const failed = this.#failed.size;
-    if (failed > 0) throw new CliExit(EXIT.no, `${failed === 1 ? '1 task' : `${failed} tasks`} failed; ${SEE_FAILED}`);
+    if (failed > 0) throw new CliExit(EXIT.no, `${plural(failed, 'task')} failed; ${SEE_FAILED}`);
   }
 
   async #line(over: AbortSignal): Promise<void> {
@@ -161,11 +161,9 @@ class Crew {
     const pending = await this.#box.tasks.list({ status: 'pending' });
     this.#elsewhere = running.length;
     const sessions = await sessionsOfOwners(this.#box, running);
-    for (const task of running) if (fits(task) && isOwnerGone(task, sessions)) this.#tellGone(task);
-    return (
-      running.some((task) => fits(task) && mayComeBack(task, sessions)) ||
-      pending.some((task) => fits(task) && task.blockedBy.some(({ why }) => why === 'backoff'))
-    );
+    const gone = running.filter((task) => fits(task) && isOwnerGone(task, sessions));
+    for (const task of gone) this.#tellGone(task);
+    return gone.length > 0 || pending.some((task) => fits(task) && task.blockedBy.some(({ why }) => why === 'backoff'));
   }
 
   #tellGone({ id, owner = '', token }: TaskView): void {
@@ -194,7 +192,7 @@ class Crew {
   #tell(id: string, attempt: number, { ended, outcome, error }: JobEnd, ms: number): void {
     if (outcome?.kind === 'failed') this.#failed.add(id);
     else this.#failed.delete(id);
-    if (isJson(this.#command)) {
+    if (this.#command.isJson) {
       const { kind = 'lost', ...details } = outcome ?? {};
       const { interrupted: _, ...how } = ended;
       printJson({

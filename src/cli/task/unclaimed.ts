@@ -1,39 +1,30 @@
 /** `signalbox task retry|requeue|forget`: tasks that no worker has. */
-import { type Command, Option } from 'commander';
+import { type Command, Option } from '../command.ts';
 import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/unclaimed.ts';
 import { durationArgument, given } from '../arguments.ts';
-import { loginHolder } from '../breaking.ts';
+import { person } from '../breaking.ts';
 import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../read-only.ts';
 import { complain, print, printable, printJson } from '../output.ts';
-import { isJson, withBox } from '../store.ts';
+import { withBox } from '../store.ts';
 import { taskId } from './arguments.ts';
 
 type Outcome = RequeueOutcome | ForgetOutcome;
 
-export function addIdle(command: Command): void {
-  retry(command.command('retry'));
-  requeue(command.command('requeue'));
-  forget(command.command('forget'));
-  configure(command.command('configure'));
-}
-
-function retry(command: Command): void {
-  withIds(command.description('try failed tasks again, with all their retries'))
+export function retry(command: Command): void {
+  withIds(command)
     .option('--all', 'all tasks that have failed')
-    .addHelpText(
-      'after',
-      `
+    .about(`try failed tasks again, with all their retries
+
 Examples:
   signalbox task retry build-7
   signalbox task retry --all
 
 The tasks are pending again, for any worker. A task that pauses before its next attempt can be claimed at once.
-Exit code 1 if one of them has not failed.`,
-    )
+Exit code 1 if one of them has not failed.`)
     .action(async (ids: string[], flags: { all?: true }) => {
       await each(command, idsOf(ids, flags.all === true && 'failed'), (box, id) =>
         box.tasks.retry(id, { by: person() }),
@@ -41,65 +32,57 @@ Exit code 1 if one of them has not failed.`,
     });
 }
 
-function requeue(command: Command): void {
-  withIds(command.description('do tasks again, complete ones too'))
-    .addHelpText(
-      'after',
-      `
+export function requeue(command: Command): void {
+  withIds(command)
+    .about(`do tasks again, complete ones too
+
 Example:
   signalbox task requeue build-7
 
 The result is dropped. Exit code 1 if a worker has it: signalbox task release ID --force --reason TEXT
-takes it from that worker.`,
-    )
+takes it from that worker.`)
     .action(async (ids: string[]) => {
       await each(command, idsOf(ids, false), (box, id) => box.tasks.requeue(id, { by: person() }));
     });
 }
 
-function forget(command: Command): void {
-  withIds(command.description('delete tasks that no worker has'))
+export function forget(command: Command): void {
+  withIds(command)
     .addOption(new Option('--status <status>', 'all tasks with this status').choices(['pending', 'complete', 'failed']))
-    .addHelpText(
-      'after',
-      `
+    .about(`delete tasks that no worker has
+
 Examples:
   signalbox task forget build-7
   signalbox task forget --status complete
 
 The ids can be used again. A task is not deleted while a worker has it, or while another task that is not complete
 depends on it (exit code 1). Finished tasks are deleted by themselves after seven days, unless task configure says
-otherwise.`,
-    )
+otherwise.`)
     .action(async (ids: string[], flags: { status?: 'pending' | 'complete' | 'failed' }) => {
       await each(command, idsOf(ids, flags.status ?? false), (box, id) => box.tasks.forget(id));
     });
 }
 
-function configure(command: Command): void {
+export function configure(command: Command): void {
   command
-    .description('show or set how long finished tasks are kept')
-    .option('--keep <duration>', 'forget finished tasks after this time, such as 30d', durationArgument)
-    .option('--keep-most <number>', 'keep at most this many finished tasks: the latest', countArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`show or set how long finished tasks are kept
+
 Examples:
   signalbox task configure
   signalbox task configure --keep 30d --keep-most 50000
 
 The settings apply to every program on this store; the defaults are 7 days and 10000 tasks. Maintenance deletes them
 (every 30 s in programs and workers, or signalbox maintain). A task stays while an incomplete task depends on it: a
-failed one may be tried again.`,
-    )
+failed one may be tried again.`)
+    .option('--keep <duration>', 'forget finished tasks after this time, such as 30d', durationArgument)
+    .option('--keep-most <number>', 'keep at most this many finished tasks: the latest', countArgument)
     .action(async ({ keep, keepMost }: { keep?: number; keepMost?: number }) => {
       const change = given({ keepMs: keep, keepMost });
       const kept =
         Object.keys(change).length === 0
           ? (await look(command, (box) => box.tasks.retention())).found
           : await withBox(command, (box) => box.tasks.configure(change));
-      if (isJson(command)) printJson(kept);
-      else print(`finished tasks are kept for ${spoken(kept.keepMs)}, and at most ${kept.keepMost} of them`);
+      command.answer(kept, `finished tasks are kept for ${spoken(kept.keepMs)}, and at most ${kept.keepMost} of them`);
     });
 }
 
@@ -130,7 +113,7 @@ async function each(
       const isDone = outcome.kind === 'requeued' || outcome.kind === 'forgotten';
       if (!isDone) refused += 1;
       const { kind, ...details } = outcome;
-      if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
+      if (command.isJson) printJson({ task: id, outcome: kind, ...details });
       else (isDone ? print : complain)(`${isDone ? '' : 'signalbox: '}${printable(`task/${id}: ${told(outcome)}`)}`);
     }
     if (refused > 0) throw new CliExit(EXIT.no, '');
@@ -154,8 +137,4 @@ function told(outcome: Outcome): string {
     case 'needed':
       return `tasks that are not complete depend on it: ${outcome.by.join(', ')}; nothing was changed`;
   }
-}
-
-function person(): string {
-  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
 }

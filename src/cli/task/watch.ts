@@ -1,31 +1,26 @@
 /** `signalbox task watch`: prints what happens to tasks, as it happens. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import type { SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, followEvents, timeOf } from '../events.ts';
-import { paintFor, print, printable, printJson, screen } from '../output.ts';
-import { isJson } from '../store.ts';
+import { paintFor, printable, screen } from '../output.ts';
 import { taskId } from './arguments.ts';
 
-export function addWatch(command: Command): void {
+export function watch(command: Command): void {
   command
-    .description('print what happens to tasks, one event per line')
-    .argument('[id]', 'only of this task', taskId)
-    .option('-n, --count <number>', 'stop after this many events', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`print what happens to tasks, one event per line
+
 Examples:
   signalbox task watch
   signalbox task watch build-7 -n 1
-  signalbox task watch --json | jq -r 'select(.type == "task:failed") | .task'`,
-    )
+  signalbox task watch --json | jq -r 'select(.type == "task:failed") | .task'`)
+    .argument('[id]', 'only of this task', taskId)
+    .option('-n, --count <number>', 'stop after this many events', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
     .action((id: string | undefined, flags: { count?: number; for?: number }) =>
       followEvents(command, 'task:*', flags, (event) => {
         if (id !== undefined && event.type !== 'resync' && taskId(event.resource) !== id) return false;
-        if (isJson(command)) printJson(jsonOf(event));
-        else print(lineOf(event));
+        command.answer(jsonOf(event), lineOf(event));
         return true;
       }),
     );

@@ -1,5 +1,5 @@
 /** `signalbox task work -- CMD`: a standing worker, which runs a command for one task after another. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from '../command.ts';
 import { numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addCommandOptions, aroundDashes, type CommandFlags } from './options.ts';
@@ -31,7 +31,7 @@ run, here or on other machines, and says on stderr how many there are.
 Exit codes: 0 idle, or done after the first Ctrl-C · 1 idle, and a task that it ran failed for good
             126 not executable · 127 not found · 130 after the second Ctrl-C`;
 
-export function addTaskWork(command: Command): void {
+export function work(command: Command): void {
   addCommandOptions(command.description('run a command for one task after another, until Ctrl-C'))
     .usage('[options] -- COMMAND [ARGUMENT…]')
     .argument('<command...>', 'what to run, with its arguments')

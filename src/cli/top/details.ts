@@ -1,10 +1,11 @@
 /** The page of one thing: everything that is known of it, and what happened to it lately. */
 import { hasEnded } from '../../core/index.ts';
 import type { Everything } from '../../json/status.ts';
-import { type Paint, printable } from '../output.ts';
+import { joined, type Paint, printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
 import { pictureOf } from '../pipeline/picture.ts';
 import { howToGoOn } from '../pipeline/words.ts';
+import { factLines } from '../table.ts';
 import { taskLines } from '../task/show.ts';
 import { whoLines } from '../who-table.ts';
 import type { Board } from './board.ts';
@@ -80,8 +81,7 @@ function linesAbout(everything: Everything, about: string, page: Page): readonly
         ['weight', weight === 1 ? '' : String(weight)],
         ['incarnation', String(incarnation)],
       ];
-      const told = facts.filter(([, text]) => text !== '');
-      return told.flatMap(([fact, text]) => broken(`${fact.padEnd(12)}${text}`, width));
+      return factLines(facts).flatMap((line) => broken(line, width));
     }
     default:
       return undefined;
@@ -92,7 +92,7 @@ function historyOf({ events }: Board, about: string, { width, now, paint }: Page
   const own = events.filter(({ resource }) => resource === about).slice(0, MOST_EVENTS);
   if (own.length === 0) return [paint('dim', 'Nothing has happened to it since top began to listen.')];
   return own.flatMap((event) => {
-    const told = [event.holder, eventTold(event)].filter((part) => part !== '').join(' · ');
+    const told = joined([event.holder, eventTold(event)]);
     const [first = '', ...more] = broken(`${event.type}  ${told}`, width - 12);
     return [`${age(now - event.at).padStart(7)} ago  ${first}`, ...more.map((line) => `${' '.repeat(13)}${line}`)];
   });

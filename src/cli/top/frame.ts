@@ -191,22 +191,13 @@ function titleLine(board: Board, { width, now, clock, paint }: Drawing): string 
   return cutPainted(`${paint('bold', name)}  ${paint('dim', store)}${gap}${right}`, width);
 }
 
-const TITLES: Readonly<Record<View, string>> = {
-  overview: 'Overview',
-  locks: 'Locks',
-  semaphores: 'Semaphores',
-  tasks: 'Tasks',
-  pipelines: 'Pipelines',
-  members: 'Members',
-  events: 'Events',
-};
-
 /** With counts if they fit, else without them, else with the name of the current view alone. */
 function tabsLine(board: Board, ui: Ui, { width, paint }: Drawing): string {
   const name = (view: View, isCounted: boolean): string => {
     const count = countOf(board, view);
     const counted = isCounted && count !== undefined && count > 0 ? ` ${count}` : '';
-    return `${VIEWS.indexOf(view) + 1} ${TITLES[view]}${counted}`;
+    const title = view.slice(0, 1).toUpperCase() + view.slice(1);
+    return `${VIEWS.indexOf(view) + 1} ${title}${counted}`;
   };
   const forms = [
     (view: View): string => name(view, true),

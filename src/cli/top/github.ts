@@ -1,7 +1,8 @@
 /** Locks on GitHub Issues, as the page has them: a section with the locks of the store, and a page for each. */
 import type { BoardView } from '../../github/board.ts';
-import { printable } from '../output.ts';
+import { joined, printable } from '../output.ts';
 import { wrapped } from '../pipeline/columns.ts';
+import { factLines } from '../table.ts';
 import type { Page } from './details.ts';
 import { counted } from './holds.ts';
 import { age, type Row, type Section } from './row.ts';
@@ -26,7 +27,7 @@ export function issuesOf({ repository, locks, asOf, trouble }: BoardView, now: n
         : counted([`${locks.length} held`, `${stale} not renewed in time`]);
   return {
     title: 'On GitHub',
-    told: [repository, state].filter((part) => part !== '').join('  '),
+    told: joined([repository ?? '', state], '  '),
     rows: locks.map((one) => issueRow(one, now)),
     empty:
       trouble === null && asOf !== null
@@ -74,11 +75,9 @@ export function issueLines(view: BoardView, about: string, { width, now }: Page)
   const next = isStale
     ? `signalbox github run ${issue} ${at} --worker agent:7 --strategy steal-stale -- ./fix.sh`
     : `signalbox github queue ${issue} ${at}`;
-  return [
-    ...facts.filter(([, text]) => text !== '').map(([fact, text]) => `${fact.padEnd(12)}${text}`),
-    '',
-    isStale ? `To take it over: ${next}` : `Who waits for it: ${next}`,
-  ].flatMap((line) => wrapped(printable(line), Math.max(12, width - 2)));
+  return [...factLines(facts), '', isStale ? `To take it over: ${next}` : `Who waits for it: ${next}`].flatMap((line) =>
+    wrapped(printable(line), Math.max(12, width - 2)),
+  );
 }
 
 function timeOf(text: string | undefined): number | undefined {

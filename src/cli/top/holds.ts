@@ -5,11 +5,11 @@ import type {
   SurveyedSemaphore,
   SurveyedWaiter,
 } from '../../runtime/observe/survey/index.ts';
-import type { Colour } from '../output.ts';
+import { joined } from '../output.ts';
 import { LEADERS } from '../../runtime/members/lead.ts';
 import { DRIVERS } from '../../runtime/pipelines/keys.ts';
 import { commandIn } from '../waiting.ts';
-import { isTold as isInUse, stateOf } from '../who-table.ts';
+import { COLOURS, isTold as isInUse, stateOf } from '../who-table.ts';
 import { age, type Row, type Section, type Seen } from './row.ts';
 
 type Used = SurveyedLock | SurveyedSemaphore;
@@ -88,7 +88,7 @@ function semaphoreRow(semaphore: SurveyedSemaphore, now: number, isFull: boolean
     mark: worst === undefined ? mark : (SIGNS[worst.health] ?? mark),
     colour: worst === undefined ? (isInUse(semaphore) ? undefined : 'dim') : COLOURS[worst.health],
     cells: [name, (width) => slotBar(semaphore, width), slotHolders(semaphore)],
-    right: [drained === undefined ? '' : 'drained', waitTold(waiting)].filter((part) => part !== '').join(', '),
+    right: joined([drained && 'drained', waitTold(waiting)], ', '),
     below: isFull ? [...otherHolds(holds, now, 0), ...queueLines(waiting, now)] : queueLine(waiting, now),
   };
 }
@@ -130,12 +130,6 @@ const SIGNS: Partial<Record<SurveyedHold['health'], string>> = {
   silent: '✗',
   'process-gone': '✗',
 };
-const COLOURS: Partial<Record<SurveyedHold['health'], Colour>> = {
-  overdue: 'yellow',
-  slow: 'yellow',
-  silent: 'red',
-  'process-gone': 'red',
-};
 
 /** The hold with the greatest trouble; undefined if all are renewed. */
 function worstOf(holds: readonly SurveyedHold[]): SurveyedHold | undefined {
@@ -159,7 +153,7 @@ function whyOf(holds: readonly SurveyedHold[], worst: SurveyedHold | undefined):
   const command = first === undefined || isKept ? undefined : commandIn(first.metadata);
   const what = reason === '' && command !== undefined ? `runs ${command}` : reason;
   const told = worst ?? (isKept ? first : undefined);
-  return [told === undefined ? '' : stateOf(told), what].filter((part) => part !== '').join(' · ');
+  return joined([told && stateOf(told), what]);
 }
 
 function oldest(holds: readonly SurveyedHold[]): number | undefined {

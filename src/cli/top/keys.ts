@@ -1,27 +1,12 @@
 /** Turns what a terminal sends into keys: `j`, `enter`, `up`, `ctrl-c`. */
 
-const SEQUENCES: Readonly<Record<string, string>> = {
-  '[A': 'up',
-  '[B': 'down',
-  '[C': 'right',
-  '[D': 'left',
-  OA: 'up',
-  OB: 'down',
-  OC: 'right',
-  OD: 'left',
-  '[H': 'home',
-  '[F': 'end',
-  OH: 'home',
-  OF: 'end',
-  '[1~': 'home',
-  '[4~': 'end',
-  '[7~': 'home',
-  '[8~': 'end',
-  '[5~': 'page-up',
-  '[6~': 'page-down',
-  '[3~': 'delete',
-  '[Z': 'back-tab',
+/** Each key, and what terminals send for it after an escape. */
+const SENT: Readonly<Record<string, readonly string[]>> = {
+  ...{ up: ['[A', 'OA'], down: ['[B', 'OB'], right: ['[C', 'OC'], left: ['[D', 'OD'] },
+  ...{ home: ['[H', 'OH', '[1~', '[7~'], end: ['[F', 'OF', '[4~', '[8~'], 'page-up': ['[5~'], 'page-down': ['[6~'] },
+  ...{ delete: ['[3~'], 'back-tab': ['[Z'] },
 };
+const SEQUENCES = new Map(Object.entries(SENT).flatMap(([key, all]) => all.map((sent) => [sent, key] as const)));
 
 const CONTROLS: Readonly<Record<string, string>> = {
   '\r': 'enter',
@@ -46,7 +31,7 @@ const KEY = /\x1b(\[[0-?]*[ -/]*[@-~]|O[A-Za-z])|[^]/gu;
 /** `text`: what came in one piece. An escape alone is the key; one that begins a sequence comes together with it. */
 export function keysIn(text: string): readonly string[] {
   return [...text.matchAll(KEY)].map(([whole, sequence]) => {
-    if (sequence !== undefined) return SEQUENCES[sequence] ?? 'unknown';
+    if (sequence !== undefined) return SEQUENCES.get(sequence) ?? 'unknown';
     return CONTROLS[whole] ?? (/[\p{Cc}\p{Cf}\p{Cs}]/u.test(whole) ? 'unknown' : whole);
   });
 }

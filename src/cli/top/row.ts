@@ -1,6 +1,6 @@
 /** The rows of `top`, and how each becomes lines of a given width. Everything foreign in them is made printable here. */
 import type { Everything } from '../../json/status.ts';
-import { type Colour, type Paint, printable } from '../output.ts';
+import { type Colour, joined, type Paint, printable } from '../output.ts';
 import { columnsOf, fit } from '../pipeline/columns.ts';
 import { fitted } from '../table.ts';
 
@@ -107,7 +107,7 @@ export interface RowLayout {
 export function rowLines(row: Row, isSelected: boolean, layout: RowLayout): readonly string[] {
   const { width, paint, now } = layout;
   const since = row.since === undefined ? '' : age(now - row.since).padStart(AGE);
-  const right = [width < LEAST_FOR_RIGHT ? '' : (row.right ?? ''), since].filter((part) => part !== '').join(GAP);
+  const right = joined([width < LEAST_FOR_RIGHT ? '' : row.right, since], GAP);
   const head = ` ${isSelected ? SELECTED : ' '}${row.mark} `;
   const room = width - HEAD - (right === '' ? 0 : columnsOf(right) + GAP.length) - 1;
   const text = cellsOf(row.cells, layout.widths, room);

@@ -5,7 +5,7 @@ import { LEADERS } from '../../runtime/members/lead.ts';
 import type { SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
-import type { Colour } from '../output.ts';
+import { type Colour, joined } from '../output.ts';
 import { blockedLines, shownState } from '../pipeline/words.ts';
 import { counted } from './holds.ts';
 import type { Row, Section, Seen } from './row.ts';
@@ -53,16 +53,14 @@ function taskRow(task: TaskView): Row {
 }
 
 function taskWhy({ status, reason, blockedBy, capabilities, attempts, isLeased, priority }: TaskView): string {
-  return [
-    blockedBy.length === 0 ? '' : blockedBy.map(blockerTold).join('; '),
+  return joined([
+    blockedBy.map(blockerTold).join('; '),
     status === 'failed' || status === 'pending' ? (reason ?? '') : '',
     status === 'running' && !isLeased ? 'its owner has no lease' : '',
     attempts > 1 ? `attempt ${attempts}` : '',
     priority === 0 ? '' : `priority ${priority}`,
     status === 'pending' && capabilities.length > 0 ? `needs ${capabilities.join(', ')}` : '',
-  ]
-    .filter((part) => part !== '')
-    .join(' · ');
+  ]);
 }
 
 const STATE_MARKS: Readonly<Record<string, readonly [string, Colour?]>> = {
@@ -104,7 +102,7 @@ function pipelineRow(pipeline: ListedPipeline, now: number): Row {
     cells: [
       id,
       `${trackOf(phases, pipeline)} ${state}${phase === null ? '' : ` at ${phase}`}`,
-      [isLeft ? 'no process drives it' : '', why].filter((part) => part !== '').join(' · '),
+      joined([isLeft ? 'no process drives it' : '', why]),
     ],
     since: blocked?.since ?? endedAt ?? startedAt,
   };
@@ -176,7 +174,7 @@ function eventRow(event: SignalboxEvent, place: number): Row {
     about: resource === '*' ? undefined : resource,
     mark: isBad ? '!' : '·',
     colour: isBad ? 'yellow' : undefined,
-    cells: [type, resource, [holder, eventTold(event)].filter((part) => part !== '').join(' · ')],
+    cells: [type, resource, joined([holder, eventTold(event)])],
     since: at,
   };
 }

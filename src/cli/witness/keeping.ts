@@ -1,6 +1,6 @@
 /** `signalbox witness checkpoint|trim|configure`: seals the record, trims it, and sets its limits. */
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { anchorAt } from '../../adapters/index.ts';
 import type { Checkpoint, Signer } from '../../core/index.ts';
 import { signerWith } from '../../host/index.ts';
@@ -9,7 +9,6 @@ import type { WitnessRetention } from '../../runtime/witness/retention.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
-import { isJson } from '../store.ts';
 import { exportTo } from './segment.ts';
 import { withWitness } from './with-witness.ts';
 
@@ -24,13 +23,13 @@ function addSealOptions(command: Command): Command {
     .option('--anchor <place>', 'keep the checkpoint there too: a file, git:REF or command:COMMAND');
 }
 
-export function addCheckpoint(command: Command): void {
+export function checkpoint(command: Command): void {
   addSealOptions(command.description('check the new entries of the record, and seal it up to now'))
     .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
     .action((flags: SealFlags) =>
       withWitness(command, async (box) => {
         const made = await seal(box, flags);
-        if (isJson(command)) printJson(made);
+        if (command.isJson) printJson(made);
         else print(`checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
       }),
     );
@@ -43,22 +42,18 @@ async function seal(box: Signalbox, { sign, anchor }: SealFlags): Promise<Checkp
   return made;
 }
 
-export function addTrim(command: Command): void {
-  addSealOptions(
-    command.description('seal the record, export it, and delete the entries that the new checkpoint covers'),
-  )
+export function trim(command: Command): void {
+  addSealOptions(command)
     .option('--to <file>', 'where to export it first; packed with gzip if it ends in .gz')
     .option('--without-export', 'delete without making a copy')
-    .addHelpText(
-      'after',
-      `
+    .about(`seal the record, export it, and delete the entries that the new checkpoint covers
+
 Examples:
   signalbox witness trim --to record-2026-11.jsonl.gz
   signalbox witness trim --to record-2026-11.jsonl.gz --sign witness.key --anchor anchors.jsonl
 
 What is entered after the checkpoint stays. Sign the checkpoint if you verify with --key: what was trimmed must be
-covered by a checkpoint that is signed, or comes before one that is.`,
-    )
+covered by a checkpoint that is signed, or comes before one that is.`)
     .action((flags: SealFlags & { readonly to?: string; readonly withoutExport?: boolean }) =>
       withWitness(command, async (box) => {
         const { to, withoutExport } = flags;
@@ -67,34 +62,31 @@ covered by a checkpoint that is signed, or comes before one that is.`,
         const { number } = await seal(box, flags);
         if (to !== undefined) await exportTo(box, to);
         const { trimmed } = await box.witness.trim({ upTo: number });
-        if (isJson(command)) printJson({ checkpoint: number, trimmed, ...(to !== undefined && { file: to }) });
+        if (command.isJson) printJson({ checkpoint: number, trimmed, ...(to !== undefined && { file: to }) });
         else print(`trimmed ${trimmed} entries behind checkpoint ${number}`);
       }),
     );
 }
 
-export function addConfigure(command: Command): void {
+export function configure(command: Command): void {
   command
-    .description('set the limits of the record and how often it is sealed; without options, print them')
-    .option('--most-entries <number>', 'trim it when it has more entries than this', numberArgument)
-    .option('--most-bytes <number>', 'trim it when it takes more than this', numberArgument)
-    .option('--checkpoint-every <duration>', 'the time between two checkpoints; 0s for none', durationArgument)
-    .addHelpText(
-      'after',
-      `
+    .about(`set the limits of the record and how often it is sealed; without options, print them
+
 Examples:
   signalbox witness configure
   signalbox witness configure --most-entries 100000 --checkpoint-every 15m
 
 The settings apply to all processes that use the store. What is trimmed is lost, unless a process archives it first:
-signalbox serve --witness-archive DIRECTORY`,
-    )
+signalbox serve --witness-archive DIRECTORY`)
+    .option('--most-entries <number>', 'trim it when it has more entries than this', numberArgument)
+    .option('--most-bytes <number>', 'trim it when it takes more than this', numberArgument)
+    .option('--checkpoint-every <duration>', 'the time between two checkpoints; 0s for none', durationArgument)
     .action((flags: { mostEntries?: number; mostBytes?: number; checkpointEvery?: number }) =>
       withWitness(command, async (box) => {
         const { mostEntries, mostBytes, checkpointEvery: checkpointMs } = flags;
         const kept = await box.witness.configure(given({ mostEntries, mostBytes, checkpointMs }));
         const { entries, bytes, filled } = await box.witness.size();
-        if (isJson(command)) return printJson({ ...kept, entries, bytes, filled });
+        if (command.isJson) return printJson({ ...kept, entries, bytes, filled });
         for (const line of tellRetention(kept, { entries, bytes, filled })) print(line);
       }),
     );

@@ -1,65 +1,58 @@
 /** `signalbox witness key create` and `witness key show`: the keys that sign checkpoints. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { shown } from '../../failure.ts';
 import { newKey, publicKeyIn } from '../../host/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { print, printJson } from '../output.ts';
-import { isJson } from '../store.ts';
+import { notWritten } from './segment.ts';
 
-export function addKey(command: Command): void {
-  command.description('create and show keys that sign checkpoints').addHelpText(
-    'after',
-    `
+export function key(command: Command): void {
+  command
+    .about(`create and show keys that sign checkpoints
+
 Examples:
   signalbox witness key create witness.key
-  signalbox witness key show witness.key.pub`,
-  );
-  const creating = command.command('create');
-  creating
-    .description('create a key: FILE signs, FILE.pub verifies')
-    .argument('<file>', 'where to write the private key; only you can read it')
-    .addHelpText(
-      'after',
-      `
+  signalbox witness key show witness.key.pub`)
+    .subcommands({ create, show });
+}
+
+function create(command: Command): void {
+  command
+    .about(`create a key: FILE signs, FILE.pub verifies
+
 Examples:
   signalbox witness key create ~/.config/signalbox/witness.key
   signalbox witness verify record.jsonl --key ~/.config/signalbox/witness.key.pub
 
 Keep the private key away from everyone who writes to the store: with it they could sign another history. An existing
-file is not overwritten.`,
-    )
-    .action((file: string) => create(creating, file));
-  const showing = command.command('show');
-  showing
+file is not overwritten.`)
+    .argument('<file>', 'where to write the private key; only you can read it')
+    .action((file: string) => {
+      const { id, privatePem, publicPem } = newKey();
+      writeNew(file, privatePem, 0o600);
+      writeNew(`${file}.pub`, publicPem, 0o644);
+      const json = { id, privateKey: file, publicKey: `${file}.pub` };
+      command.answer(json, `key ${id}: signs with ${file}, verifies with ${file}.pub`);
+    });
+}
+
+function show(command: Command): void {
+  command
     .description('print the id and the public key')
     .argument('<file>', 'a private or a public key')
     .addHelpText('after', `\nExample:\n  signalbox witness key show witness.key`)
-    .action((file: string) => show(showing, file));
-}
-
-function create(command: Command, file: string): void {
-  const { id, privatePem, publicPem } = newKey();
-  writeNew(file, privatePem, 0o600);
-  writeNew(`${file}.pub`, publicPem, 0o644);
-  if (isJson(command)) printJson({ id, privateKey: file, publicKey: `${file}.pub` });
-  else print(`key ${id}: signs with ${file}, verifies with ${file}.pub`);
+    .action((file: string) => {
+      const { id, publicPem } = readPublicKey(file);
+      command.answer({ id, publicKey: publicPem }, `key ${id}\n${publicPem.trimEnd()}`);
+    });
 }
 
 function writeNew(file: string, text: string, mode: number): void {
   try {
     writeFileSync(file, text, { mode, flag: 'wx' });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'EEXIST' ? 'is there already, and is not overwritten' : `cannot be written: ${message}`;
-    throw new CliExit(EXIT.usage, `${shown(file)} ${why}`);
+    throw notWritten(shown(file), error);
   }
-}
-
-function show(command: Command, file: string): void {
-  const { id, publicPem } = readPublicKey(file);
-  if (isJson(command)) printJson({ id, publicKey: publicPem });
-  else print(`key ${id}\n${publicPem.trimEnd()}`);
 }
 
 /** Of a file that holds a public or a private key. */

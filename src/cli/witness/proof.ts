@@ -1,5 +1,5 @@
 /** `signalbox witness proof`: writes a proof that one entry is in the record, and checks it without the record. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import {
   type Checkpoint,
   entryProblem,
@@ -14,50 +14,48 @@ import { readBytes } from '../document-file.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printable, printJson } from '../output.ts';
-import { isJson } from '../store.ts';
 import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
 import { readInto, tellResult } from './verify.ts';
 
-export function addProof(command: Command): void {
-  command.description('prove that one entry is in the record').addHelpText(
-    'after',
-    `
+export function proof(command: Command): void {
+  command
+    .about(`prove that one entry is in the record
+
 Examples:
   signalbox witness proof create lock/main 17 --from record.jsonl > proof.json
-  signalbox witness proof check proof.json --key witness.key.pub`,
-  );
-  const creating = command.command('create');
-  creating
-    .description('write the proof of one entry to stdout')
-    .argument('<resource>', 'the chain of the entry, such as lock/main')
-    .argument('<seq>', 'the number of the entry in its chain')
-    .requiredOption('--from <file>', 'an export that has the entry; - is stdin')
-    .addHelpText(
-      'after',
-      `
+  signalbox witness proof check proof.json --key witness.key.pub`)
+    .subcommands({ create, check });
+}
+
+function create(command: Command): void {
+  command
+    .about(`write the proof of one entry to stdout
+
 Example:
   signalbox witness proof create lock/main 17 --from record.jsonl > proof.json
 
 A checkpoint must cover the entry. The proof has the entry, some hashes and the checkpoint, and nothing of the
-other entries. Exit code 65 if the export is not whole, 1 if there is no such entry, or no checkpoint covers it.`,
-    )
-    .action((resource: string, seq: string, { from }: { from: string }) => create(creating, resource, seq, from));
-  const checking = command.command('check');
-  addTrustOptions(checking.description('check a proof; needs neither the store nor the record'))
+other entries. Exit code 65 if the export is not whole, 1 if there is no such entry, or no checkpoint covers it.`)
+    .argument('<resource>', 'the chain of the entry, such as lock/main')
+    .argument('<seq>', 'the number of the entry in its chain')
+    .requiredOption('--from <file>', 'an export that has the entry; - is stdin')
+    .action((resource: string, seq: string, { from }: { from: string }) => prove(command, resource, seq, from));
+}
+
+function check(command: Command): void {
+  addTrustOptions(command)
     .argument('<file>', 'what proof create wrote; - is stdin')
-    .addHelpText(
-      'after',
-      `
+    .about(`check a proof; needs neither the store nor the record
+
 Examples:
   signalbox witness proof check proof.json --key witness.key.pub
   signalbox witness proof check proof.json --anchor anchors.jsonl --json
 
-Without --key and --anchor it only says that entry and checkpoint belong together. Exit code 65 if they do not.`,
-    )
-    .action((file: string, flags: TrustFlags) => check(checking, file, flags));
+Without --key and --anchor it only says that entry and checkpoint belong together. Exit code 65 if they do not.`)
+    .action((file: string, flags: TrustFlags) => checkProof(command, file, flags));
 }
 
-async function create(command: Command, resource: string, given: string, from: string): Promise<void> {
+async function prove(command: Command, resource: string, given: string, from: string): Promise<void> {
   const seq = Number(given);
   if (!Number.isSafeInteger(seq) || seq < 1)
     throw new CliExit(EXIT.usage, `seq is ${given}; expected the number of an entry, from 1`);
@@ -84,18 +82,18 @@ async function create(command: Command, resource: string, given: string, from: s
   printJson(proving.proof);
 }
 
-async function check(command: Command, file: string, flags: TrustFlags): Promise<void> {
+async function checkProof(command: Command, file: string, flags: TrustFlags): Promise<void> {
   const trust = await trustOf(flags);
   const bytes = await readBytes(file);
   if (typeof bytes === 'string') throw new CliExit(EXIT.usage, `${file}: ${bytes}`);
-  const proof = parsed(Buffer.from(bytes).toString('utf8'));
-  const problem = proofProblem(proof, sha256, trust);
+  const given = parsed(Buffer.from(bytes).toString('utf8'));
+  const problem = proofProblem(given, sha256, trust);
   if (problem !== undefined) {
-    if (isJson(command)) printJson({ ok: false, why: problem });
-    throw new CliExit(EXIT.integrity, isJson(command) ? '' : `the proof does not hold: ${printable(problem)}`);
+    if (command.isJson) printJson({ ok: false, why: problem });
+    throw new CliExit(EXIT.integrity, command.isJson ? '' : `the proof does not hold: ${printable(problem)}`);
   }
-  const { entry, checkpoint } = proof as InclusionProof;
-  if (isJson(command)) return printJson({ ok: true, entry, checkpoint });
+  const { entry, checkpoint } = given as InclusionProof;
+  if (command.isJson) return printJson({ ok: true, entry, checkpoint });
   const when = new Date(checkpoint.time).toISOString();
   print(printable(`good: entry ${entry.seq} of ${entry.resource} is in checkpoint ${checkpoint.number} of ${when}`));
   for (const { actor, command: asked, outcome } of entry.commands) print(printable(`  ${actor}: ${asked}: ${outcome}`));

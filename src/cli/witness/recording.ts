@@ -1,26 +1,18 @@
 /** `signalbox witness tail|show|record|export`: the record in the store. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from '../command.ts';
 import type { Json, WitnessEntry } from '../../core/index.ts';
 import { commandFits, type WitnessFilter } from '../../runtime/witness/filter.ts';
 import { TRIMMED_BEFORE_READ } from '../../runtime/witness/log.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, print, printJson } from '../output.ts';
-import { isJson } from '../store.ts';
-import { all, none } from '../task/arguments.ts';
+import { all, jsonArgument, none } from '../task/arguments.ts';
 import { exportOf, exportTo } from './segment.ts';
 import { Story, storyLines } from './story.ts';
 import { withWitness } from './with-witness.ts';
 
-interface FilterFlags {
-  readonly actor?: string;
-  readonly resource?: string;
-  readonly event?: string;
-  readonly trace?: string;
-  readonly component?: string;
-  readonly since?: number;
-  readonly until?: number;
-}
+/** The same fields as the filter, with times that are durations before now. */
+type FilterFlags = WitnessFilter;
 
 function addFilters(command: Command): Command {
   return command
@@ -42,31 +34,37 @@ function filterOf({ since, until, actor, resource, event, trace, component }: Fi
 }
 
 /** As JSON the entry as a whole, which has a hash; for people the commands that the filter asks for. */
-function show(command: Command, entry: WitnessEntry, filter: WitnessFilter, lines: Story['next'] = storyLines): void {
-  if (isJson(command)) return printJson(entry);
+function showEntry(
+  command: Command,
+  entry: WitnessEntry,
+  filter: WitnessFilter,
+  lines: Story['next'] = storyLines,
+): void {
+  if (command.isJson) return printJson(entry);
   const commands = entry.commands.filter((one) => commandFits(one, filter));
   for (const line of lines(entry, commands)) print(line);
 }
 
-export function addTail(command: Command): void {
-  addFilters(command.description('print the last entries, then each as it is written'))
+export function tail(command: Command): void {
+  addFilters(command)
     .option('--resource <name>', "only of this resource, or all of a kind: 'lock/*'")
     .option('-n, --last <number>', 'begin with this many of the last entries', countArgument, 10)
     .option('--no-follow', 'stop after the last entries')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox witness tail --resource lock/main\n  signalbox witness tail -n 100 --no-follow --json',
-    )
+    .about(`print the last entries, then each as it is written
+
+Examples:
+  signalbox witness tail --resource lock/main
+  signalbox witness tail -n 100 --no-follow --json`)
     .action((flags: FilterFlags & { readonly last: number; readonly follow: boolean }) =>
       withWitness(command, async (box, signal) => {
         const filter = filterOf(flags);
         if (flags.follow) {
           const onTrimmed = (): void => {
-            if (isJson(command)) printJson({ type: 'resync', why: TRIMMED_BEFORE_READ });
+            if (command.isJson) printJson({ type: 'resync', why: TRIMMED_BEFORE_READ });
             else complain(TRIMMED_BEFORE_READ);
           };
           const following = box.witness.watch(filter, { signal, last: flags.last, onTrimmed });
-          for await (const entry of following) show(command, entry, filter);
+          for await (const entry of following) showEntry(command, entry, filter);
           return;
         }
         const last: WitnessEntry[] = [];
@@ -75,7 +73,7 @@ export function addTail(command: Command): void {
           if (last.length > 4 * flags.last + 100) newest(last, flags.last);
         }
         newest(last, flags.last);
-        for (const entry of last) show(command, entry, filter);
+        for (const entry of last) showEntry(command, entry, filter);
       }),
     );
 }
@@ -86,19 +84,17 @@ function newest(entries: WitnessEntry[], count: number): void {
   entries.splice(0, Math.max(0, entries.length - count));
 }
 
-export function addShow(command: Command): void {
-  addFilters(command.description('print the history of one resource, from its first entry'))
+export function show(command: Command): void {
+  addFilters(command)
     .argument('<resource>', 'such as lock/main, task/7 or component/deploy')
-    .addHelpText(
-      'after',
-      `
+    .about(`print the history of one resource, from its first entry
+
 Examples:
   signalbox witness show lock/main
   signalbox witness show lock/main --since 1h --actor ann
   signalbox witness show task/7 --json
 
-Exit code 1 if the record has no such entry.`,
-    )
+Exit code 1 if the record has no such entry.`)
     .action((resource: string, flags: FilterFlags) =>
       withWitness(command, async (box) => {
         if (!resource.includes('/'))
@@ -110,9 +106,9 @@ Exit code 1 if the record has no such entry.`,
           // A pattern would mix the stories of several.
           if (entry.resource !== resource) continue;
           found += 1;
-          const isTrimmed = found === 1 && entry.seq > 1 && Object.keys(filter).length === 1 && !isJson(command);
+          const isTrimmed = found === 1 && entry.seq > 1 && Object.keys(filter).length === 1 && !command.isJson;
           if (isTrimmed) print(`what came before entry ${entry.seq} was trimmed`);
-          show(command, entry, filter, (...told) => story.next(...told));
+          showEntry(command, entry, filter, (...told) => story.next(...told));
         }
         const hint = resource.endsWith('*') ? `; for several: signalbox witness tail --resource '${resource}'` : '';
         if (found === 0) throw new CliExit(EXIT.no, `the witness has no such entry of ${resource}${hint}`);
@@ -120,19 +116,18 @@ Exit code 1 if the record has no such entry.`,
     );
 }
 
-export function addRecord(command: Command): void {
+export function record(command: Command): void {
   command
-    .description('add an entry of your own')
+    .about(`add an entry of your own
+
+Examples:
+  signalbox witness record deploy deploy:started --actor ann --payload '{"version":"1.2"}'`)
     .argument('<component>', 'entries of one component are one chain')
     .argument('<event>', 'what happened, such as deploy:started')
     .option('--actor <name>', 'who did it')
     .option('--trace <id>', 'the trace that it belongs to')
     .option('--payload <json>', 'further details, as JSON', jsonArgument)
     .option('--sensitive', 'enter only the hash of the payload')
-    .addHelpText(
-      'after',
-      `\nExamples:\n  signalbox witness record deploy deploy:started --actor ann --payload '{"version":"1.2"}'`,
-    )
     .action(
       (
         component: string,
@@ -143,25 +138,21 @@ export function addRecord(command: Command): void {
           const { actor, trace: traceId, payload, sensitive } = flags;
           const more = given({ actor, traceId, payload, sensitive });
           const entry = await box.witness.record({ component, event, ...more });
-          if (isJson(command)) printJson(entry);
-          else print(`entered as ${entry.resource} #${entry.seq}`);
+          command.answer(entry, `entered as ${entry.resource} #${entry.seq}`);
         }),
     );
 }
 
-export function addExport(command: Command): void {
+export function exportRecord(command: Command): void {
   command
-    .description('write the whole record as JSON Lines, which another machine can verify')
-    .option('-o, --output <file>', 'write to this file; packed with gzip if it ends in .gz')
-    .option('--resource <name>', 'only the entries of this resource, and all checkpoints (repeatable)', all, none)
-    .addHelpText(
-      'after',
-      `
+    .about(`write the whole record as JSON Lines, which another machine can verify
+
 Examples:
   signalbox witness export | gzip > record.jsonl.gz
   signalbox witness export -o record.jsonl.gz
-  signalbox witness export --resource lock/main --resource task/7 -o part.jsonl`,
-    )
+  signalbox witness export --resource lock/main --resource task/7 -o part.jsonl`)
+    .option('-o, --output <file>', 'write to this file; packed with gzip if it ends in .gz')
+    .option('--resource <name>', 'only the entries of this resource, and all checkpoints (repeatable)', all, none)
     .action(({ output, resource }: { readonly output?: string; readonly resource: readonly string[] }) =>
       withWitness(command, async (box) => {
         const only = resource.length > 0 ? resource : undefined;
@@ -170,8 +161,7 @@ Examples:
           return;
         }
         const lines = await exportTo(box, output, only);
-        if (isJson(command)) printJson({ file: output, lines });
-        else print(`wrote ${lines} lines to ${output}`);
+        command.answer({ file: output, lines }, `wrote ${lines} lines to ${output}`);
       }),
     );
 }
@@ -180,12 +170,4 @@ function countArgument(text: string): number {
   const count = numberArgument(text);
   if (!Number.isSafeInteger(count) || count < 0) throw new InvalidArgumentError('expected a whole number from 0');
   return count;
-}
-
-function jsonArgument(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new InvalidArgumentError(`this is not JSON: ${(error as Error).message}`);
-  }
 }

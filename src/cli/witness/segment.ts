@@ -73,8 +73,12 @@ async function made(file: string, source: AsyncIterator<string>): Promise<FileHa
     return await open(file, 'wx', 0o600);
   } catch (error) {
     await source.return?.();
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'EEXIST' ? 'is there already, and is not overwritten' : `cannot be written: ${message}`;
-    throw new CliExit(EXIT.usage, `${file} ${why}`);
+    throw notWritten(file, error);
   }
+}
+
+export function notWritten(file: string, error: unknown): CliExit {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const why = code === 'EEXIST' ? 'is there already, and is not overwritten' : `cannot be written: ${message}`;
+  return new CliExit(EXIT.usage, `${file} ${why}`);
 }

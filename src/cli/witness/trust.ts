@@ -1,5 +1,5 @@
 /** What a record is compared with: keys that sign its checkpoints, and places that keep them. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { anchorAt } from '../../adapters/index.ts';
 import type { VerifierOptions } from '../../core/index.ts';
 import { signatureCheck } from '../../host/index.ts';

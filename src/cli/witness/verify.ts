@@ -1,11 +1,10 @@
 /** `signalbox witness verify`: says whether a record is whole and unchanged, and if not, names the first problem. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { type Finding, type Verification, Verifier } from '../../core/index.ts';
 import { sha256 } from '../../host/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printable, printJson, tell } from '../output.ts';
-import { isJson } from '../store.ts';
 import { withWitness } from './with-witness.ts';
 import { linesOf } from './record-file.ts';
 import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
@@ -15,12 +14,11 @@ const PROGRESS_MS = 2000;
 /** Reading the clock for each entry would cost time. */
 const PROGRESS_ENTRIES = 4096;
 
-export function addVerify(command: Command): void {
-  addTrustOptions(command.description('check that a record is whole and unchanged'))
+export function verify(command: Command): void {
+  addTrustOptions(command)
     .argument('[file]', 'an export, packed with gzip or not; - is stdin; without it, the record in the store')
-    .addHelpText(
-      'after',
-      `
+    .about(`check that a record is whole and unchanged
+
 Examples:
   signalbox witness verify
   signalbox witness verify record.jsonl.gz
@@ -30,10 +28,9 @@ Examples:
 With a file it opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or
 forked, and checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the
 record is compared with itself only: if someone rewrote all of it, with all hashes, nobody would notice. Exit code 0
-if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`,
-    )
+if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`)
     .action((file: string | undefined, flags: TrustFlags) =>
-      file === undefined ? verifyStore(command, flags) : verify(command, file, flags),
+      file === undefined ? verifyStore(command, flags) : verifyFile(command, file, flags),
     );
 }
 
@@ -56,7 +53,7 @@ function tellProgress(entries: number): void {
   tell(`verified ${entries.toLocaleString('en')} entries so far`);
 }
 
-async function verify(command: Command, file: string, flags: TrustFlags): Promise<void> {
+async function verifyFile(command: Command, file: string, flags: TrustFlags): Promise<void> {
   const verifier = new Verifier({ digest: sha256, ...(await trustOf(flags)) });
   const result = await interruptible((signal) => readInto(verifier, file, signal));
   tellResult(command, result);
@@ -85,9 +82,9 @@ export async function readInto(
 /** Ends the command with 65 if something is wrong. */
 export function tellResult(command: Command, result: Verification): void {
   const { finding } = result;
-  if (isJson(command)) printJson({ ok: finding === undefined, ...result });
-  if (finding !== undefined) throw new CliExit(EXIT.integrity, isJson(command) ? '' : printable(findingText(finding)));
-  if (!isJson(command)) for (const line of resultLines(result)) print(line);
+  if (command.isJson) printJson({ ok: finding === undefined, ...result });
+  if (finding !== undefined) throw new CliExit(EXIT.integrity, command.isJson ? '' : printable(findingText(finding)));
+  if (!command.isJson) for (const line of resultLines(result)) print(line);
 }
 
 /** `line 17: entry 5 of lock/main is missing: …`. */

@@ -1,5 +1,5 @@
 /** Opens a store for the commands that need the record of its changes. */
-import type { Command } from 'commander';
+import type { Command } from '../command.ts';
 import { Failure } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { WITNESS_IS_OFF } from '../../runtime/witness/log.ts';

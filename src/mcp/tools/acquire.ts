@@ -25,6 +25,24 @@ const DEFAULT_WAIT_SECONDS = 300;
 /** How often to ask again for a place in line that was lost at once. */
 const MOST_TRIES = 3;
 
+const acquireInput = z.strictObject({
+  name,
+  kind,
+  holder: newHolder,
+  waitSeconds: waitSeconds.describe(
+    `How long you will wait in line; ${DEFAULT_WAIT_SECONDS} if not given. 0 answers at once.`,
+  ),
+  reason: reason.optional().describe('What you are going to do with it. The agents in line see it.'),
+  mode: z.enum(['exclusive', 'shared']).optional().describe('Locks: alone (the default), or with other readers.'),
+  slots: z.int().min(1).optional().describe('Semaphores: how many slots you want in all; 1 if not given.'),
+  capacity: z.int().min(1).optional().describe('Semaphores: how many slots exist; the first request sets it.'),
+  priority,
+  maxHoldMinutes: maxHoldMinutes.describe(
+    'Release it after this time at the latest; 30 if not given. renew extends it.',
+  ),
+});
+type Acquire = z.infer<typeof acquireInput>;
+
 export const acquiring: readonly Tool[] = [
   tool({
     name: 'acquire',
@@ -35,24 +53,9 @@ export const acquiring: readonly Tool[] = [
       'done. Status waiting: you are in line; call wait with the ticket. Status busy: others have it, and you are not in ' +
       'line. Never work around a lock that you did not get.',
     role: 'worker',
-    input: z.strictObject({
-      name,
-      kind,
-      holder: newHolder,
-      waitSeconds: waitSeconds.describe(
-        `How long you will wait in line; ${DEFAULT_WAIT_SECONDS} if not given. 0 answers at once.`,
-      ),
-      reason: reason.optional().describe('What you are going to do with it. The agents in line see it.'),
-      mode: z.enum(['exclusive', 'shared']).optional().describe('Locks: alone (the default), or with other readers.'),
-      slots: z.int().min(1).optional().describe('Semaphores: how many slots you want in all; 1 if not given.'),
-      capacity: z.int().min(1).optional().describe('Semaphores: how many slots exist; the first request sets it.'),
-      priority,
-      maxHoldMinutes: maxHoldMinutes.describe(
-        'Release it after this time at the latest; 30 if not given. renew extends it.',
-      ),
-    }),
+    input: acquireInput,
     annotations: WRITES,
-    run: (input, call) => acquire(input, call),
+    run: acquire,
   }),
   tool({
     name: 'wait',
@@ -74,19 +77,6 @@ export const acquiring: readonly Tool[] = [
     },
   }),
 ];
-
-interface Acquire {
-  readonly name: string;
-  readonly kind?: Kind | undefined;
-  readonly holder?: string | undefined;
-  readonly waitSeconds?: number | undefined;
-  readonly reason?: string | undefined;
-  readonly mode?: 'exclusive' | 'shared' | undefined;
-  readonly slots?: number | undefined;
-  readonly capacity?: number | undefined;
-  readonly priority?: number | undefined;
-  readonly maxHoldMinutes?: number | undefined;
-}
 
 async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade> {
   const {

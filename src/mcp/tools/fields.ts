@@ -1,20 +1,10 @@
 /** Arguments that several tools share. Flat, each with a description, because that is all a model sees. */
 import { z } from 'zod';
-import { nameProblem } from '../../core/index.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/request.ts';
+import { named } from '../../server/schemas.ts';
 
 export const MOST_WAIT_SECONDS = 86_400;
 const MOST_MINUTES = 1_440;
-
-function named(what: string, description: string): z.ZodType<string> {
-  return z
-    .string()
-    .superRefine((value, context) => {
-      const problem = nameProblem(value, what);
-      if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
-    })
-    .meta({ description, minLength: 1, maxLength: 200 });
-}
 
 export const name = named(
   'name',

@@ -98,9 +98,7 @@ async function look(
       'passed',
       'The condition holds now.',
       'Go on. If you need a lock, take it with acquire: it may be gone in a moment.',
-      {
-        ...{ passed: true, explanation: text },
-      },
+      { passed: true, explanation: text },
     );
   }
   if (verdict.kind === 'needsInput') {
@@ -108,9 +106,7 @@ async function look(
       'unknown',
       `It is unknown whether the condition holds:\n${text}`,
       'Correct the condition, or ask your user.',
-      {
-        ...{ passed: false, explanation: text },
-      },
+      { passed: false, explanation: text },
     );
   }
   return told(

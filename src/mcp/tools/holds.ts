@@ -4,9 +4,27 @@ import { Problem } from '../../server/problem.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
 import { queuePlaceIn } from '../place.ts';
 import { NOTHING_NEXT, refused, STOP, type Told, told } from '../result.ts';
-import { type Kind, resourceOf } from '../seat.ts';
+import { resourceOf } from '../seat.ts';
 import { TAKES, type Tool, tool, type ToolCall, WRITES_ONCE } from '../tool.ts';
 import { holder, kind, maxHoldMinutes, name, reason, spoken, ticket, token } from './fields.ts';
+
+const renewInput = z.strictObject({
+  holder,
+  name: name.optional(),
+  kind,
+  token: token.optional(),
+  maxHoldMinutes: maxHoldMinutes.describe('Extend the limit: you may hold it for this long from now on. Needs name.'),
+});
+type Renew = z.infer<typeof renewInput>;
+
+const releaseInput = z.strictObject({
+  name: name.optional(),
+  kind,
+  holder: holder.optional(),
+  token: token.optional(),
+  ticket: ticket.optional().describe('Give up waiting instead: the ticket that acquire answered.'),
+});
+type Release = z.infer<typeof releaseInput>;
 
 export const holds: readonly Tool[] = [
   tool({
@@ -16,19 +34,11 @@ export const holds: readonly Tool[] = [
       'Check that you still hold something, and keep it: one lock or semaphore by name and token, or everything that ' +
       'the holder has. With maxHoldMinutes it may be held that much longer from now on. Status lost: stop, another may have it.',
     role: 'worker',
-    input: z.strictObject({
-      holder,
-      name: name.optional(),
-      kind,
-      token: token.optional(),
-      maxHoldMinutes: maxHoldMinutes.describe(
-        'Extend the limit: you may hold it for this long from now on. Needs name.',
-      ),
-    }),
+    input: renewInput,
     output: { holds: z.array(z.object({ resource: z.string(), token: z.int() })), resource: z.string() },
     annotations: WRITES_ONCE,
     renewsHolder: true,
-    run: (input, call) => renew(input, call),
+    run: renew,
   }),
   tool({
     name: 'release',
@@ -36,16 +46,10 @@ export const holds: readonly Tool[] = [
     description:
       'Give back a lock or slots as soon as you are done, so that the next in line can go on; or give up waiting, by the ticket.',
     role: 'worker',
-    input: z.strictObject({
-      name: name.optional(),
-      kind,
-      holder: holder.optional(),
-      token: token.optional(),
-      ticket: ticket.optional().describe('Give up waiting instead: the ticket that acquire answered.'),
-    }),
+    input: releaseInput,
     output: { resource: z.string() },
     annotations: WRITES_ONCE,
-    run: (input, call) => release(input, call),
+    run: release,
   }),
   tool({
     name: 'break_lock',
@@ -74,14 +78,6 @@ export const holds: readonly Tool[] = [
     },
   }),
 ];
-
-interface Renew {
-  readonly holder: string;
-  readonly name?: string | undefined;
-  readonly kind?: Kind | undefined;
-  readonly token?: number | undefined;
-  readonly maxHoldMinutes?: number | undefined;
-}
 
 async function renew(input: Renew, { seat, caller }: ToolCall): Promise<Told> {
   const { holder: who, name: called, kind: which = 'lock', token: number, maxHoldMinutes: minutes } = input;
@@ -118,14 +114,6 @@ function notOwnerTold(resource: string): Told {
     'If you held it, it was lost: stop the work that needed it. Call status to see who has it.',
     { resource },
   );
-}
-
-interface Release {
-  readonly name?: string | undefined;
-  readonly kind?: Kind | undefined;
-  readonly holder?: string | undefined;
-  readonly token?: number | undefined;
-  readonly ticket?: string | undefined;
 }
 
 async function release(input: Release, { seat, caller }: ToolCall): Promise<Told> {
@@ -173,9 +161,7 @@ async function release(input: Release, { seat, caller }: ToolCall): Promise<Told
         'ambiguous',
         `${who} has ${resource} ${outcome.tokens.length} times.`,
         'Call release with one of these tokens.',
-        {
-          ...{ resource, tokens: outcome.tokens },
-        },
+        { resource, tokens: outcome.tokens },
       );
   }
 }

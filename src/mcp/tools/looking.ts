@@ -20,6 +20,14 @@ const DEFAULT_EVENTS = 50;
 const QUIET_MS = 100;
 const any = z.looseObject({});
 
+const statusInput = z.strictObject({
+  name: name.optional().describe('Only this lock or semaphore.'),
+  kind,
+  task: task.optional().describe('Only this task, with its data and result.'),
+  holder: holder.optional().describe('Your holder: the answer says what you hold.'),
+});
+type Status = z.infer<typeof statusInput>;
+
 export const looking: readonly Tool[] = [
   tool({
     name: 'status',
@@ -28,16 +36,11 @@ export const looking: readonly Tool[] = [
       'Who holds which lock and since when and why, who waits, free slots, tasks, pipelines, members: everything, or one lock, ' +
       'semaphore or task. With holder, also what you hold yourself. Look here first when something is busy.',
     role: 'viewer',
-    input: z.strictObject({
-      name: name.optional().describe('Only this lock or semaphore.'),
-      kind,
-      task: task.optional().describe('Only this task, with its data and result.'),
-      holder: holder.optional().describe('Your holder: the answer says what you hold.'),
-    }),
+    input: statusInput,
     output: { yours: z.array(any), board: any, one: any, task: any },
     annotations: READS,
     renewsHolder: true,
-    run: (input, call) => status(input, call),
+    run: status,
   }),
   tool({
     name: 'events',
@@ -58,7 +61,7 @@ export const looking: readonly Tool[] = [
     }),
     output: { events: z.array(any) },
     annotations: READS,
-    run: (input, call) => events(input, call),
+    run: events,
   }),
   tool({
     name: 'members',
@@ -76,13 +79,6 @@ export const looking: readonly Tool[] = [
     },
   }),
 ];
-
-interface Status {
-  readonly name?: string | undefined;
-  readonly kind?: 'lock' | 'semaphore' | undefined;
-  readonly task?: string | undefined;
-  readonly holder?: string | undefined;
-}
 
 async function status(
   { name: called, kind: which = 'lock', task: id, holder: who }: Status,

@@ -1,10 +1,10 @@
 /** Tasks of the store, for agents that share work: publish, claim, finish. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import type { Json } from '../../core/index.ts';
 import { randomHex } from '../../host/random.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
-import { given } from '../../server/routes/holds.ts';
 import type { ClaimPlace } from '../place.ts';
 import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
 import type { ClaimedTask } from '../seat.ts';
@@ -24,6 +24,25 @@ import {
 } from './fields.ts';
 
 const json = z.unknown();
+
+const claimInput = z.strictObject({
+  task: task.optional().describe('This task; if not given, the best one that fits.'),
+  holder: newHolder,
+  capabilities: capabilities.describe('What you can do; you get no task that needs anything else.'),
+  waitSeconds: waitSeconds.describe('How long to wait for a task; 0 if not given.'),
+});
+type Claim = z.infer<typeof claimInput>;
+
+const finishInput = z.strictObject({
+  task,
+  token,
+  holder,
+  outcome: z.enum(['complete', 'fail', 'release']),
+  result: json.optional().describe('complete: any JSON, kept with the task.'),
+  reason: reason.optional().describe('fail: what went wrong.'),
+  retry: z.boolean().optional().describe('fail: false fails it for good.'),
+});
+type Finish = z.infer<typeof finishInput>;
 
 export const work: readonly Tool[] = [
   tool({
@@ -62,14 +81,9 @@ export const work: readonly Tool[] = [
       'Take a task from the shared list to do it yourself: the one you name, or the best that fits. No other worker gets it meanwhile. ' +
       'Status claimed: do what data says, then call finish. Status none: there is nothing to do now.',
     role: 'worker',
-    input: z.strictObject({
-      task: task.optional().describe('This task; if not given, the best one that fits.'),
-      holder: newHolder,
-      capabilities: capabilities.describe('What you can do; you get no task that needs anything else.'),
-      waitSeconds: waitSeconds.describe('How long to wait for a task; 0 if not given.'),
-    }),
+    input: claimInput,
     annotations: WRITES,
-    run: (input, call) => claim(input, call),
+    run: claim,
   }),
   tool({
     name: 'finish',
@@ -78,27 +92,12 @@ export const work: readonly Tool[] = [
       'End your claim: complete (with a result), fail (with a reason; it is tried again while it has retries), or release ' +
       '(give it back undone, for another).',
     role: 'worker',
-    input: z.strictObject({
-      task,
-      token,
-      holder,
-      outcome: z.enum(['complete', 'fail', 'release']),
-      result: json.optional().describe('complete: any JSON, kept with the task.'),
-      reason: reason.optional().describe('fail: what went wrong.'),
-      retry: z.boolean().optional().describe('fail: false fails it for good.'),
-    }),
+    input: finishInput,
     output: { task: z.string() },
     annotations: WRITES_ONCE,
-    run: (input, call) => finish(input, call),
+    run: finish,
   }),
 ];
-
-interface Claim {
-  readonly task?: string | undefined;
-  readonly holder?: string | undefined;
-  readonly capabilities?: readonly string[] | undefined;
-  readonly waitSeconds?: number | undefined;
-}
 
 async function claim(input: Claim, call: ToolCall): Promise<Told | TaskMade> {
   const { waitSeconds: seconds = 0, holder: named, ...asked } = input;
@@ -156,16 +155,6 @@ export function isOver(error: unknown): boolean {
 
 function isAborted(error: unknown): boolean {
   return error instanceof NotAcquired && error.refusal.kind === 'aborted';
-}
-
-interface Finish {
-  readonly task: string;
-  readonly token: number;
-  readonly holder: string;
-  readonly outcome: 'complete' | 'fail' | 'release';
-  readonly result?: unknown;
-  readonly reason?: string | undefined;
-  readonly retry?: boolean | undefined;
 }
 
 async function finish(input: Finish, { box, caller }: ToolCall): Promise<Told> {

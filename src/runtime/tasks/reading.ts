@@ -36,6 +36,7 @@ import {
   type ReadResult,
   type Revision,
 } from '../../store/index.ts';
+import { processOf } from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
@@ -248,6 +249,8 @@ export interface TaskView<Data = Json, Result = Json> extends Terms {
   readonly token: Token | undefined;
   /** False if the owner has no lease: should it die, the task stays its own until a person frees it. */
   readonly isLeased: boolean;
+  /** The session that its claim ends with; undefined if the claim has a lease of its own, or is that of another program. */
+  readonly session: string | undefined;
   /** How often it was claimed. */
   readonly attempts: number;
   /** How many attempts a worker reported as failed since it was published or requeued. */
@@ -288,6 +291,7 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
   const now = lost === undefined ? statusOf(task) : 'failed';
   const entry = lost ?? bookkeeping?.entry;
   const isRunning = now === 'running';
+  const claim = claimEntryOf(task);
   return {
     id: task.id,
     status: now,
@@ -297,6 +301,7 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
     owner: isOwned(task) ? owner?.holder : undefined,
     token: isOwned(task) ? owner?.token : undefined,
     isLeased: isOwned(task) && owner?.lease !== null,
+    session: isRunning && claim !== undefined && claim.detached !== true ? processOf(claim.id) : undefined,
     attempts: entry?.attempts ?? 0,
     failures: entry?.failures ?? 0,
     losses: entry?.losses ?? 0,
@@ -305,7 +310,7 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
     reason: entry?.reason,
     publishedAt: entry?.publishedAt,
     publishedBy: entry?.publishedBy,
-    claimedAt: claimEntryOf(task)?.at,
+    claimedAt: claim?.at,
     endedAt: isRunning || lost !== undefined ? undefined : entry?.endedAt,
   };
 }

@@ -12,7 +12,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { lineStream } from '../entry-stream.ts';
 import { type Call, ok, type Operation, operation } from '../operation.ts';
-import { anyObject } from '../schemas.ts';
+import { answer, anyObject } from '../schemas.ts';
 import { list } from './events.ts';
 
 const MOST_TASKS = 2_000;
@@ -32,30 +32,28 @@ export const board: readonly Operation[] = [
       `data and result, at most ${MOST_TASKS} of them: unfinished and failed ones first. \`holds=false\` leaves out locks and ` +
       'semaphores, to read the rest again, because some changes make no event, such as a driver that died.',
     query: z.strictObject({ holds: z.enum(['true', 'false']).optional() }),
-    answers: {
-      200: {
-        description: 'Everything.',
-        schema: z.looseObject({
-          since: count,
-          revision: count,
-          at: z.string(),
-          store: z.object({ engine: z.string(), name: z.string() }),
-          token: z.object({ name: z.string(), role: z.string(), holders: z.array(z.string()).nullable() }),
-          allowsCommands: z.boolean(),
-          counts: z.object({ pending: count, running: count, complete: count, failed: count }),
-          locks: z.array(anyObject).optional(),
-          semaphores: z.array(anyObject).optional(),
-          tasks: z.array(anyObject),
-          pipelines: z.array(anyObject),
-          members: z.array(anyObject),
-          coordinator: z.string().nullable(),
-          malformed: z.array(anyObject),
-          troubles: z
-            .array(z.looseObject({ kind: z.string(), key: z.string(), subject: z.string(), says: z.string() }))
-            .describe('Problems of the store itself, in words: keys that cannot be read, and warnings of the witness.'),
-        }),
-      },
-    },
+    answers: answer(
+      'Everything.',
+      z.looseObject({
+        since: count,
+        revision: count,
+        at: z.string(),
+        store: z.object({ engine: z.string(), name: z.string() }),
+        token: z.object({ name: z.string(), role: z.string(), holders: z.array(z.string()).nullable() }),
+        allowsCommands: z.boolean(),
+        counts: z.object({ pending: count, running: count, complete: count, failed: count }),
+        locks: z.array(anyObject).optional(),
+        semaphores: z.array(anyObject).optional(),
+        tasks: z.array(anyObject),
+        pipelines: z.array(anyObject),
+        members: z.array(anyObject),
+        coordinator: z.string().nullable(),
+        malformed: z.array(anyObject),
+        troubles: z
+          .array(z.looseObject({ kind: z.string(), key: z.string(), subject: z.string(), says: z.string() }))
+          .describe('Problems of the store itself, in words: keys that cannot be read, and warnings of the witness.'),
+      }),
+    ),
     async run(call) {
       const seen = await look(call.box);
       const { locks, semaphores, at } = seen.everything.survey;
@@ -87,17 +85,12 @@ export const board: readonly Operation[] = [
     query: z.strictObject({
       resource: list.meta({ description: 'Such as `lock/main` or `semaphore/gpu`; repeatable.' }),
     }),
-    answers: {
-      200: {
-        description: 'The locks and semaphores.',
-        schema: z.object({
-          at: z.string(),
-          locks: z.array(anyObject),
-          semaphores: z.array(anyObject),
-          malformed: z.array(z.object({ resource: z.string(), why: z.string() })),
-        }),
-      },
-    },
+    answers: answer('The locks and semaphores.', {
+      at: z.string(),
+      locks: z.array(anyObject),
+      semaphores: z.array(anyObject),
+      malformed: z.array(z.object({ resource: z.string(), why: z.string() })),
+    }),
     async run({ box, query: { resource = [] } }) {
       if (resource.length > MOST_RESOURCES) {
         throw new Failure('invalid', `${resource.length} resources are asked for; expected at most ${MOST_RESOURCES}`);

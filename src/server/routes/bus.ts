@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { BusCompare, BusOperation, BusPair } from '../../runtime/bus/bus.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
+import { answer } from '../schemas.ts';
 
 const tag = 'bus';
 const path = '/v1/bus/{key}';
@@ -51,7 +52,7 @@ export const bus: readonly Operation[] = [
     ...{ id: 'bus.get', method: 'get', path, tag, role: 'administrator', params },
     summary: 'Read a key',
     description: 'Its value and its revisions.',
-    answers: { 200: { description: 'The key.', schema: pair } },
+    answers: answer('The key.', pair),
     problems: ['no-such-thing'],
     async run({ box, params: { key: which } }) {
       const found = await readPair(box, which);
@@ -64,7 +65,7 @@ export const bus: readonly Operation[] = [
     summary: 'Write a key',
     description: 'With `ifAbsent` or `ifValue`, writes only if that condition holds: compare and swap.',
     body: z.strictObject({ value, ifAbsent: z.literal(true).optional(), ifValue: z.string().optional() }),
-    answers: { 200: { description: 'Written.', schema: written } },
+    answers: answer('Written.', written),
     problems: ['condition-failed'],
     async run({ box, params: { key: which }, body: { value: text, ifAbsent, ifValue } }) {
       const compares: BusCompare[] = [
@@ -83,7 +84,7 @@ export const bus: readonly Operation[] = [
     ...{ id: 'bus.delete', method: 'delete', path, tag, role: 'administrator', params },
     summary: 'Delete a key',
     description: 'Answers how many keys there were: 0 or 1.',
-    answers: { 200: { description: 'Deleted.', schema: z.object({ key: z.string(), deleted: z.int() }) } },
+    answers: answer('Deleted.', { key: z.string(), deleted: z.int() }),
     async run({ box, params: { key: which } }) {
       return ok({ key: which, ...(await box.bus.delete(which)) });
     },
@@ -97,16 +98,11 @@ export const bus: readonly Operation[] = [
       success: steps,
       failure: steps.optional(),
     }),
-    answers: {
-      200: {
-        description: 'What was done.',
-        schema: z.object({
-          succeeded: z.boolean(),
-          revision: z.int(),
-          results: z.array(z.looseObject({ do: z.string() })),
-        }),
-      },
-    },
+    answers: answer('What was done.', {
+      succeeded: z.boolean(),
+      revision: z.int(),
+      results: z.array(z.looseObject({ do: z.string() })),
+    }),
     async run({ box, body }) {
       return ok(await box.bus.transaction(body.compare, body.success, body.failure));
     },

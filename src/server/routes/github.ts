@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { NO_BOARD } from '../../github/board.ts';
 import { ok, type Operation, operation } from '../operation.ts';
-import { anyObject } from '../schemas.ts';
+import { answer, anyObject } from '../schemas.ts';
 
 const board = z.object({
   repository: z.string().nullable().describe('`owner/name`; null if the server follows no repository.'),
@@ -22,7 +22,7 @@ export const github: readonly Operation[] = [
     description:
       'The locks of the repository that the server follows (`signalbox serve --github owner/name`), at most 15 s old. ' +
       'Workers take and release them on GitHub, not through this server.',
-    answers: { 200: { description: 'The locked issues.', schema: board } },
+    answers: answer('The locked issues.', board),
     run: async ({ github: one }) => ok((await one?.look()) ?? NO_BOARD),
   }),
 ];

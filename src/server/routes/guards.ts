@@ -1,5 +1,6 @@
 /** Guards over HTTP: whether a condition holds now, or does so before long. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import {
   allows,
   conditionProblem,
@@ -17,8 +18,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject, holder, waitMs } from '../schemas.ts';
-import { given } from './holds.ts';
+import { answer, anyObject, holder, maybe, waitMs } from '../schemas.ts';
 
 /** Kinds that look only at the store, so every role may ask. The others look at the server's machine. */
 const OF_THE_STORE: readonly InputKind[] = ['lock', 'semaphore', 'pipeline', 'task', 'member'];
@@ -40,24 +40,18 @@ export const guards: readonly Operation[] = [
       condition: z.looseObject({}).describe('A one-key object, such as `{"lockFree": "main"}`.'),
       own: z.array(holder).max(100).optional().describe('Holders whose holds do not count.'),
       waitMs: waitMs.optional(),
-      pollMs: z
-        .number()
-        .min(SHORTEST_POLL_MS)
-        .optional()
-        .describe(
-          'While it waits: how often to check what sends no events, such as files; 2 s if not given, and never more often than every second.',
-        ),
-      known: z
-        .string()
-        .optional()
-        .describe('While it waits: the `text` that you have; it answers as soon as there is another one.'),
+      pollMs: maybe(
+        z.number().min(SHORTEST_POLL_MS),
+        'While it waits: how often to check what sends no events, such as files; 2 s if not given, and never more often than every second.',
+      ),
+      known: maybe(z.string(), 'While it waits: the `text` that you have; it answers as soon as there is another one.'),
     }),
-    answers: {
-      200: {
-        description: 'The verdict, and the tree with a verdict and a reason on every leaf.',
-        schema: z.object({ passed: z.boolean(), verdict: anyObject, explanation: anyObject, text: z.string() }),
-      },
-    },
+    answers: answer('The verdict, and the tree with a verdict and a reason on every leaf.', {
+      passed: z.boolean(),
+      verdict: anyObject,
+      explanation: anyObject,
+      text: z.string(),
+    }),
     problems: ['commands-off', 'too-many-waits'],
     async run(call) {
       const { box, caller, allowsCommands, body } = call;

@@ -4,7 +4,7 @@ import { matches, patternProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import { ok, type Operation, operation } from '../operation.ts';
-import { anyObject } from '../schemas.ts';
+import { answer, anyObject, maybe } from '../schemas.ts';
 import { list } from './events.ts';
 
 const MOST_EVENTS = 1_000;
@@ -34,19 +34,10 @@ export const history: readonly Operation[] = [
       pattern: list.meta({ description: 'Only these, such as `lock:*` or `lock:deadlock`; repeatable.' }),
       resource: list.meta({ description: 'Only events of these, such as `lock/main`; repeatable.' }),
       since: z.coerce.number().optional().meta({ type: 'number', description: 'Milliseconds since 1970.' }),
-      before: z
-        .string()
-        .regex(/^\d{1,15}\.\d{1,6}$/)
-        .optional()
-        .describe('The id of an event; answers only earlier ones.'),
+      before: maybe(z.string().regex(/^\d{1,15}\.\d{1,6}$/), 'The id of an event; answers only earlier ones.'),
       limit: z.coerce.number().int().min(1).max(MOST_EVENTS).optional().meta({ type: 'integer' }),
     }),
-    answers: {
-      200: {
-        description: 'The events.',
-        schema: z.object({ isWhole: z.boolean(), events: z.array(anyObject), next: z.string().nullable() }),
-      },
-    },
+    answers: answer('The events.', { isWhole: z.boolean(), events: z.array(anyObject), next: z.string().nullable() }),
     async run({ box, signal, query: { pattern: patterns = ['*'], resource = [], since = 0, before, limit } }) {
       for (const pattern of patterns) {
         const problem = patternProblem(pattern, 'pattern');

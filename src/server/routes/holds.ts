@@ -1,7 +1,9 @@
 /** The operations that locks and semaphores share over HTTP. Holds are detached: each renewal extends one by its full time. */
 import { z } from 'zod';
-import { DETACHED_TTL_MS, TICKET_MS } from '../../core/index.ts';
+import { given } from '../../core/given.ts';
+import { DETACHED_TTL_MS, type Role, TICKET_MS } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
+import { lockJson, semaphoreJson } from '../../json/survey.ts';
 import type { Collected } from '../../runtime/holds/tickets.ts';
 import type {
   ClaimReleaseOutcome,
@@ -12,13 +14,14 @@ import type {
 } from '../../runtime/holds/terms.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Semaphore } from '../../runtime/holds/semaphore.ts';
+import type { Survey } from '../../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
 import { keepRefusal, keptRefusal } from '../once.ts';
 import { type Call, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem, type ProblemCode } from '../problem.ts';
-import { DEFAULT_WAIT_MS, holder, name, reason, renewed, ticket, token, ttlMs, waiting } from '../schemas.ts';
+import { answer, anyObject, DEFAULT_WAIT_MS, holder, name, reason, renewed, ticket, token, ttlMs } from '../schemas.ts';
 
 type Kind = 'lock' | 'semaphore';
 
@@ -40,13 +43,43 @@ export const WAITS: readonly ProblemCode[] = [
 export const params = z.strictObject({ name });
 export const base = (kind: Kind): string => `/v1/${kind}s/{name}`;
 
-export function resourceIn(box: Signalbox, kind: Kind, called: string): Lock | Semaphore {
-  return kind === 'lock' ? box.lock(called) : box.semaphore(called);
+/** An action on a lock or a semaphore. */
+const acting = (kind: Kind, what: string, role: Role = 'worker') =>
+  ({ id: `${kind}.${what}`, method: 'post', path: `${base(kind)}/${what}`, tag: `${kind}s`, role, params }) as const;
+
+/** The operations that list all of a kind and show one. `fields`: of one, besides its name. */
+export function looking(kind: Kind, list: string, show: string, fields: z.ZodRawShape): readonly Operation[] {
+  const tag = `${kind}s` as const;
+  const shown = ({ locks, semaphores, at }: Survey): readonly object[] =>
+    kind === 'lock' ? locks.map((one) => lockJson(one, at)) : semaphores.map((one) => semaphoreJson(one, at));
+  return [
+    operation({
+      ...{ id: `${kind}.list`, method: 'get', path: `/v1/${tag}`, tag, role: 'viewer' },
+      summary: `List ${tag}`,
+      description: list,
+      answers: answer(`The ${tag}, and keys that cannot be read.`, {
+        ...{ revision: z.int(), [tag]: z.array(anyObject), malformed: z.array(anyObject) },
+      }),
+      async run({ box }) {
+        const found = await box.survey();
+        return ok({ revision: found.revision, [tag]: shown(found), malformed: found.malformed });
+      },
+    }),
+    operation({
+      ...{ id: `${kind}.show`, method: 'get', path: base(kind), tag, role: 'viewer', params },
+      summary: `Show a ${kind}`,
+      description: show,
+      answers: answer(`The ${kind}.`, z.looseObject({ name: z.string(), ...fields })),
+      async run({ box, params: { name: called } }) {
+        const [one] = shown(await box.survey({ resource: { kind, name: called } }));
+        return ok(one);
+      },
+    }),
+  ];
 }
 
-/** Picks the library's options from the fields of a body, without those that were not given. */
-export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+function resourceIn(box: Signalbox, kind: Kind, called: string): Lock | Semaphore {
+  return kind === 'lock' ? box.lock(called) : box.semaphore(called);
 }
 
 interface Asking {
@@ -144,11 +177,11 @@ export function rulesTold(
 
 export function renewing(kind: Kind): Operation {
   return operation({
-    ...{ id: `${kind}.renew`, method: 'post', path: `${base(kind)}/renew`, tag: `${kind}s`, role: 'worker', params },
+    ...acting(kind, 'renew'),
     summary: 'Renew a hold',
     description: 'Extends a hold by its full time; `ttlMs` changes that time from now on.',
     body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
-    answers: { 200: { description: 'Renewed, or held by a process that renews it itself.', schema: renewed } },
+    answers: answer('Renewed, or held by a process that renews it itself.', renewed),
     problems: ['gone', 'not-owner'],
     async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
       refuseForeign(caller, claim.holder);
@@ -173,24 +206,12 @@ export function notOwner(resource: string): Problem {
 
 export function releasing(kind: Kind): Operation {
   return operation({
-    ...{
-      id: `${kind}.release`,
-      method: 'post',
-      path: `${base(kind)}/release`,
-      tag: `${kind}s`,
-      role: 'worker',
-      params,
-    },
+    ...acting(kind, 'release'),
     summary: 'Release a hold',
     description:
       'Ends a hold; the next in line gets the resource. With the token, a release that comes too late changes nothing.',
     body: z.strictObject({ holder, token: token.optional() }),
-    answers: {
-      200: {
-        description: 'Released.',
-        schema: z.object({ outcome: z.literal('released'), resource: z.string() }),
-      },
-    },
+    answers: answer('Released.', { outcome: z.literal('released'), resource: z.string() }),
     problems: ['not-owner', 'not-held', 'ambiguous'],
     async run({ box, caller, params: { name: called }, body }) {
       refuseForeign(caller, body.holder);
@@ -217,23 +238,11 @@ function releaseTold(resource: string, outcome: ClaimReleaseOutcome): Answer {
 
 export function withdrawing(kind: Kind): Operation {
   return operation({
-    ...{
-      id: `${kind}.withdraw`,
-      method: 'post',
-      path: `${base(kind)}/withdraw`,
-      tag: `${kind}s`,
-      role: 'worker',
-      params,
-    },
+    ...acting(kind, 'withdraw'),
     summary: 'Give up waiting',
     description: 'Takes a request out of the queue by its ticket, and releases its hold if it was granted meanwhile.',
     body: z.strictObject({ holder, ticket }),
-    answers: {
-      200: {
-        description: 'Withdrawn.',
-        schema: z.object({ outcome: z.literal('withdrawn'), resource: z.string() }),
-      },
-    },
+    answers: answer('Withdrawn.', { outcome: z.literal('withdrawn'), resource: z.string() }),
     problems: ['gone'],
     async run({ box, caller, params: { name: called }, body }) {
       refuseForeign(caller, body.holder);
@@ -249,14 +258,7 @@ export function withdrawing(kind: Kind): Operation {
 
 export function breaking(kind: Kind): Operation {
   return operation({
-    ...{
-      id: `${kind}.break`,
-      method: 'post',
-      path: `${base(kind)}/break`,
-      tag: `${kind}s`,
-      role: 'administrator',
-      params,
-    },
+    ...acting(kind, 'break', 'administrator'),
     summary: 'End every hold',
     description:
       'Ends all holds of the resource and tells the holders why; an event records who did it. The next in line gets the resource.',
@@ -269,12 +271,12 @@ export function breaking(kind: Kind): Operation {
         )
         .optional(),
     }),
-    answers: {
-      200: {
-        description: 'How many holds were ended.',
-        schema: z.object({ outcome: z.literal('broken'), resource: z.string(), broken: z.int(), by: z.string() }),
-      },
-    },
+    answers: answer('How many holds were ended.', {
+      outcome: z.literal('broken'),
+      resource: z.string(),
+      broken: z.int(),
+      by: z.string(),
+    }),
     problems: ['not-held'],
     async run({ box, caller, params: { name: called }, body }) {
       const by = actorOf(caller, body.holder);
@@ -293,5 +295,3 @@ function nothingBroken(newest: number | undefined): string {
     ? 'it is not held, so there is nothing to break'
     : `nothing that was granted up to token ${newest} is still held, so nothing was broken`;
 }
-
-export { waiting };

@@ -1,17 +1,17 @@
 /** Locks over HTTP. */
 import { z } from 'zod';
-import { lockJson } from '../../json/survey.ts';
+import { given } from '../../core/given.ts';
 import type { ModeOutcome } from '../../runtime/holds/terms.ts';
 import { actorOf, refuseForeign } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
-import { anyObject, asking, grant, holder, settings, token, waiting, waitMs } from '../schemas.ts';
+import { answer, anyObject, asking, grant, holder, settings, token, waiting, waitMs } from '../schemas.ts';
 import {
   acquire,
   afterChange,
   base,
   breaking,
-  given,
+  looking,
   notOwner,
   params,
   releasing,
@@ -27,34 +27,12 @@ const tag = 'locks';
 const tokenAnswer = z.object({ outcome: z.string(), resource: z.string(), holder: z.string(), token: z.int() });
 
 export const locks: readonly Operation[] = [
-  operation({
-    ...{ id: 'lock.list', method: 'get', path: '/v1/locks', tag, role: 'viewer' },
-    summary: 'List locks',
-    description: 'All locks that are held, waited for or configured, at one revision of the store.',
-    answers: {
-      200: {
-        description: 'The locks, and keys that cannot be read.',
-        schema: z.object({ revision: z.int(), locks: z.array(anyObject), malformed: z.array(anyObject) }),
-      },
-    },
-    async run({ box }) {
-      const { revision, at, locks: found, malformed } = await box.survey();
-      return ok({ revision, locks: found.map((lock) => lockJson(lock, at)), malformed });
-    },
-  }),
-  operation({
-    ...{ id: 'lock.show', method: 'get', path, tag, role: 'viewer', params },
-    summary: 'Show a lock',
-    description: 'Who holds it, since when and why, and who waits. A lock that was never used is free.',
-    answers: { 200: { description: 'The lock.', schema: z.looseObject({ name: z.string(), isFree: z.boolean() }) } },
-    async run({ box, params: { name } }) {
-      const {
-        locks: [lock],
-        at,
-      } = await box.survey({ resource: { kind: 'lock', name } });
-      return ok(lockJson(lock as never, at));
-    },
-  }),
+  ...looking(
+    'lock',
+    'All locks that are held, waited for or configured, at one revision of the store.',
+    'Who holds it, since when and why, and who waits. A lock that was never used is free.',
+    { isFree: z.boolean() },
+  ),
   operation({
     ...{ id: 'lock.acquire', method: 'post', path: `${path}/acquire`, tag, role: 'worker', params },
     summary: 'Acquire a lock',
@@ -81,7 +59,7 @@ export const locks: readonly Operation[] = [
       'Waits until the other readers have left, ahead of waiting writers, and keeps the hold alive meanwhile. The token changes. ' +
       'When the wait is over, it keeps no place: ask again.',
     body: z.strictObject({ holder, token, waitMs: waitMs.optional() }),
-    answers: { 200: { description: 'Exclusive from now on.', schema: tokenAnswer } },
+    answers: answer('Exclusive from now on.', tokenAnswer),
     problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'gone', 'not-owner', 'attached'],
     async run({ box, caller, signal, params: { name }, body: { waitMs: longest = 0, ...claim } }) {
       refuseForeign(caller, claim.holder);
@@ -94,7 +72,7 @@ export const locks: readonly Operation[] = [
     summary: 'Make an exclusive hold shared',
     description: 'No other holder gets the lock in between; waiting readers join. The token stays the same.',
     body: z.strictObject({ holder, token }),
-    answers: { 200: { description: 'Shared from now on.', schema: tokenAnswer } },
+    answers: answer('Shared from now on.', tokenAnswer),
     problems: ['gone', 'not-owner', 'attached'],
     async run({ box, caller, params: { name }, body }) {
       refuseForeign(caller, body.holder);
@@ -108,7 +86,7 @@ export const locks: readonly Operation[] = [
     description:
       'They apply from the next grant on, whatever a holder asks for. Fields left out stay as they are; null removes a limit.',
     body: z.strictObject(settings),
-    answers: { 200: { description: 'The rules.', schema: anyObject } },
+    answers: answer('The rules.', anyObject),
     async run({ box, caller, params: { name }, body }) {
       const lock = box.lock(name);
       await lock.configure(given(body) as never, { by: actorOf(caller, undefined) });

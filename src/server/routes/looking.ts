@@ -5,21 +5,21 @@ import { surveyJson } from '../../json/survey.ts';
 import { taskJson } from '../../json/task.ts';
 import { PROMETHEUS_TYPE } from '../../metrics/index.ts';
 import { ok, type Operation, operation } from '../operation.ts';
-import { anyObject } from '../schemas.ts';
+import { answer, anyObject } from '../schemas.ts';
 
 export const looking: readonly Operation[] = [
   operation({
     ...{ id: 'status', method: 'get', path: '/v1/status', tag: 'overview', role: 'viewer' },
     summary: 'Everything at a glance',
     description: 'Locks, semaphores, tasks, pipelines and members: what `signalbox status --json` prints.',
-    answers: { 200: { description: 'Everything.', schema: anyObject } },
+    answers: answer('Everything.', anyObject),
     run: async ({ box }) => ok(statusJson(await lookAtEverything(box))),
   }),
   operation({
     ...{ id: 'who', method: 'get', path: '/v1/who', tag: 'overview', role: 'viewer' },
     summary: 'Who holds what, and who waits',
     description: 'What `signalbox who --json` prints: locks, semaphores, running tasks and members.',
-    answers: { 200: { description: 'Who holds what.', schema: anyObject } },
+    answers: answer('Who holds what.', anyObject),
     async run({ box }) {
       const survey = await box.survey();
       const [running, crew] = await Promise.all([box.tasks.list({ status: 'running' }), crewOf(box)]);

@@ -1,7 +1,7 @@
 /** Members over HTTP. They are detached: a program renews its membership until it leaves. */
 import { z } from 'zod';
-import type { AssetTaken, Member, ViewChange } from '../../core/index.ts';
-import { coordinatorOf } from '../../core/index.ts';
+import { given } from '../../core/given.ts';
+import { type AssetTaken, coordinatorOf, type Member, type ViewChange } from '../../core/index.ts';
 import { type Crew, crewJson, crewOf, memberJson } from '../../json/member.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Malformed } from '../../runtime/stored.ts';
@@ -9,8 +9,8 @@ import { refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
 import { entryStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject, id, metadata, renewed, ttlMs } from '../schemas.ts';
-import { given, renewalTold } from './holds.ts';
+import { answer, anyObject, id, maybe, metadata, renewed, ttlMs } from '../schemas.ts';
+import { renewalTold } from './holds.ts';
 
 const tag = 'members';
 const path = '/v1/members/{id}';
@@ -30,17 +30,12 @@ export const members: readonly Operation[] = [
       'With what they own, as of `revision` or later; `coordinator` is the first in the order of the ids. `malformed`: keys that ' +
       'were passed over because they cannot be read.',
     query: z.strictObject({ id: id.optional().describe('Only this one, if it is alive.') }),
-    answers: {
-      200: {
-        description: 'The members.',
-        schema: z.object({
-          revision: z.int(),
-          members: z.array(anyObject),
-          coordinator: z.string().nullable(),
-          malformed: z.array(anyObject),
-        }),
-      },
-    },
+    answers: answer('The members.', {
+      revision: z.int(),
+      members: z.array(anyObject),
+      coordinator: z.string().nullable(),
+      malformed: z.array(anyObject),
+    }),
     async run({ box, query }) {
       const malformed: Malformed[] = [];
       const { revision } = await box.health();
@@ -64,18 +59,17 @@ export const members: readonly Operation[] = [
       sensitive: z.boolean().optional().describe('The witness enters only a salted hash of the metadata.'),
       ttlMs: ttlMs.optional(),
     }),
-    answers: {
-      201: {
-        description: 'Joined.',
-        schema: z.object({
-          outcome: z.literal('joined'),
-          member: z.string(),
-          incarnation: z.int(),
-          ttlMs: z.number(),
-          renewWithinMs: z.number(),
-        }),
+    answers: answer(
+      'Joined.',
+      {
+        outcome: z.literal('joined'),
+        member: z.string(),
+        incarnation: z.int(),
+        ttlMs: z.number(),
+        renewWithinMs: z.number(),
       },
-    },
+      201,
+    ),
     problems: ['exists', 'asset-taken', 'lost'],
     async run({ box, caller, body: { id: member, metadata: about, ...terms } }) {
       refuseForeign(caller, member);
@@ -110,22 +104,14 @@ export const members: readonly Operation[] = [
       ...{ assets, from: id, to: id },
       fromIncarnation: z.int().min(1).optional().describe('The membership of `from` that you mean; any, if not given.'),
       toIncarnation: z.int().min(1).optional().describe('The membership of `to` that you mean; any, if not given.'),
-      attached: z
-        .boolean()
-        .optional()
-        .describe('Also if one of the two joined from its own process; false if not given.'),
+      attached: maybe(z.boolean(), 'Also if one of the two joined from its own process; false if not given.'),
     }),
-    answers: {
-      200: {
-        description: 'Moved.',
-        schema: z.object({
-          outcome: z.literal('moved'),
-          from: z.string(),
-          to: z.string(),
-          assets: z.array(z.string()),
-        }),
-      },
-    },
+    answers: answer('Moved.', {
+      outcome: z.literal('moved'),
+      from: z.string(),
+      to: z.string(),
+      assets: z.array(z.string()),
+    }),
     problems: ['no-such-thing', 'not-owner', 'attached'],
     async run({ box, caller, body: { assets: moving, attached: isAsked = false, ...options } }) {
       const { from, to } = options;
@@ -151,7 +137,7 @@ export const members: readonly Operation[] = [
     summary: 'Stay a member',
     description: 'Extends the membership by its full time. One that was not renewed in time is gone: join again.',
     body: z.strictObject({ incarnation }),
-    answers: { 200: { description: 'Renewed, or of a process that renews it itself.', schema: renewed } },
+    answers: answer('Renewed, or of a process that renews it itself.', renewed),
     problems: ['gone'],
     async run({ box, caller, params: { id: member }, body }) {
       refuseForeign(caller, member);
@@ -166,12 +152,11 @@ export const members: readonly Operation[] = [
     description:
       '`set` registers exactly these assets, `add` these as well, `remove` these no longer. All of them, or none.',
     body: z.strictObject({ incarnation, change: z.enum(['set', 'add', 'remove']), assets, exclusive }),
-    answers: {
-      200: {
-        description: 'What it owns now.',
-        schema: z.object({ outcome: z.literal('registered'), member: z.string(), assets: z.array(z.string()) }),
-      },
-    },
+    answers: answer('What it owns now.', {
+      outcome: z.literal('registered'),
+      member: z.string(),
+      assets: z.array(z.string()),
+    }),
     problems: ['gone', 'asset-taken', 'attached'],
     async run({
       box,
@@ -191,9 +176,7 @@ export const members: readonly Operation[] = [
     summary: 'Leave',
     description: 'What it owned is free in the same step. With an old incarnation nothing is changed.',
     body: z.strictObject({ incarnation }),
-    answers: {
-      200: { description: 'Left.', schema: z.object({ outcome: z.literal('left'), member: z.string() }) },
-    },
+    answers: answer('Left.', { outcome: z.literal('left'), member: z.string() }),
     problems: ['gone', 'attached'],
     async run({ box, caller, params: { id: member }, body }) {
       refuseForeign(caller, member);
@@ -206,7 +189,7 @@ export const members: readonly Operation[] = [
     ...{ id: 'topology', method: 'get', path: '/v1/topology', tag, role: 'viewer' },
     summary: 'The last topology that was broadcast',
     description: 'Null if none ever was. The members themselves, as they are now, are at `/v1/members`.',
-    answers: { 200: { description: 'The topology.', schema: z.object({ topology: anyObject.nullable() }) } },
+    answers: answer('The topology.', { topology: anyObject.nullable() }),
     run: async ({ box }) => ok({ topology: await box.members.topology() }),
   }),
 ];

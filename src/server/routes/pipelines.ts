@@ -1,5 +1,6 @@
 /** Pipelines over HTTP: look, resume, cancel, forget. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { currentPhase, type ExpectedPipeline, PIPELINE_STATES, type PipelineRecord } from '../../core/index.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
@@ -8,8 +9,7 @@ import type { Malformed } from '../../runtime/stored.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject, holder, id, reason } from '../schemas.ts';
-import { given } from './holds.ts';
+import { answer, anyObject, holder, id, maybe, reason } from '../schemas.ts';
 
 const tag = 'pipelines';
 const path = '/v1/pipelines/{id}';
@@ -34,7 +34,7 @@ export const pipelines: readonly Operation[] = [
     description:
       'In the order in which they were started. `malformed`: keys that were passed over because they cannot be read.',
     query: z.strictObject({ state: state.optional() }),
-    answers: { 200: { description: 'The pipelines.', schema: listed } },
+    answers: answer('The pipelines.', listed),
     async run({ box, query }) {
       const malformed: Malformed[] = [];
       const onMalformed = (one: Malformed): void => void malformed.push(one);
@@ -47,12 +47,7 @@ export const pipelines: readonly Operation[] = [
     summary: 'Show a pipeline',
     description:
       'Its phases, what it waits for, and the last output of its commands, with every change up to `revision`.',
-    answers: {
-      200: {
-        description: 'The pipeline.',
-        schema: z.looseObject({ revision: z.int(), pipeline: z.string(), state: z.string() }),
-      },
-    },
+    answers: answer('The pipeline.', z.looseObject({ revision: z.int(), pipeline: z.string(), state: z.string() })),
     problems: ['no-such-thing'],
     async run({ box, params: { id: pipeline } }) {
       const { revision } = await box.health();
@@ -71,16 +66,12 @@ export const pipelines: readonly Operation[] = [
       'drives it; events show its progress. A phase that was interrupted needs a `decision`.',
     body: z.strictObject({
       decision: z.enum(['rerun', 'skip']).optional(),
-      question: z
-        .int()
-        .min(1)
-        .optional()
-        .describe('The question that the decision answers; the open one if not given.'),
+      question: maybe(z.int().min(1), 'The question that the decision answers; the open one if not given.'),
       from: z.string().optional().describe('Starts a failed pipeline again from this phase.'),
       expected: expected.optional(),
       by: holder.optional(),
     }),
-    answers: { 202: { description: 'It goes on.', schema: anyObject } },
+    answers: answer('It goes on.', anyObject, 202),
     problems: ['no-such-thing', 'wrong-state', 'commands-off'],
     async run({ box, caller, allowsCommands, params: { id: pipeline }, body: { by, expected: seen, ...options } }) {
       if (!allowsCommands) {
@@ -108,7 +99,7 @@ export const pipelines: readonly Operation[] = [
     summary: 'End a pipeline for good',
     description: 'If one of its commands is running, its driver has to stop it first, and the answer is `cancelling`.',
     body: z.strictObject({ reason: reason.optional(), expected: expected.optional(), by: holder.optional() }),
-    answers: { 202: { description: 'It is cancelled, or will be.', schema: anyObject } },
+    answers: answer('It is cancelled, or will be.', anyObject, 202),
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, signal, params: { id: pipeline }, body }) {
       const who = actorOf(caller, body.by);
@@ -141,9 +132,7 @@ export const pipelines: readonly Operation[] = [
     ...{ id: 'pipeline.forget', method: 'delete', path, tag, role: 'administrator', params },
     summary: 'Delete a pipeline that has ended',
     description: 'With its logs; its id is free again.',
-    answers: {
-      200: { description: 'Deleted.', schema: z.object({ outcome: z.literal('forgotten'), pipeline: z.string() }) },
-    },
+    answers: answer('Deleted.', { outcome: z.literal('forgotten'), pipeline: z.string() }),
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: pipeline } }) {
       if (await box.pipelines.forget(pipeline, { by: actorOf(caller, undefined) })) {

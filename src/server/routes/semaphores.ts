@@ -1,18 +1,18 @@
 /** Semaphores over HTTP. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { type Drain, drainTold } from '../../core/index.ts';
-import { semaphoreJson } from '../../json/survey.ts';
 import type { ResizeResult } from '../../runtime/holds/semaphore.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject, asking, grant, holder, reason, settings, waiting } from '../schemas.ts';
+import { answer, anyObject, asking, grant, holder, maybe, reason, settings, waiting } from '../schemas.ts';
 import {
   acquire,
   afterChange,
   base,
   breaking,
-  given,
+  looking,
   params,
   releasing,
   renewing,
@@ -32,37 +32,12 @@ const drained = z.object({
 const capacity = z.int().min(1).describe('How many slots there are.');
 
 export const semaphores: readonly Operation[] = [
-  operation({
-    ...{ id: 'semaphore.list', method: 'get', path: '/v1/semaphores', tag, role: 'viewer' },
-    summary: 'List semaphores',
-    description: 'All semaphores, at one revision of the store.',
-    answers: {
-      200: {
-        description: 'The semaphores, and keys that cannot be read.',
-        schema: z.object({ revision: z.int(), semaphores: z.array(anyObject), malformed: z.array(anyObject) }),
-      },
-    },
-    async run({ box }) {
-      const { revision, at, semaphores: found, malformed } = await box.survey();
-      return ok({ revision, semaphores: found.map((one) => semaphoreJson(one, at)), malformed });
-    },
-  }),
-  operation({
-    ...{ id: 'semaphore.show', method: 'get', path, tag, role: 'viewer', params },
-    summary: 'Show a semaphore',
-    description:
-      'Who holds which slots, since when and why, and who waits. A semaphore that was never used has no slots.',
-    answers: {
-      200: { description: 'The semaphore.', schema: z.looseObject({ name: z.string(), availableSlots: z.int() }) },
-    },
-    async run({ box, params: { name } }) {
-      const {
-        semaphores: [one],
-        at,
-      } = await box.survey({ resource: { kind: 'semaphore', name } });
-      return ok(semaphoreJson(one as never, at));
-    },
-  }),
+  ...looking(
+    'semaphore',
+    'All semaphores, at one revision of the store.',
+    'Who holds which slots, since when and why, and who waits. A semaphore that was never used has no slots.',
+    { availableSlots: z.int() },
+  ),
   operation({
     ...{ id: 'semaphore.acquire', method: 'post', path: `${path}/acquire`, tag, role: 'worker', params },
     summary: 'Acquire slots',
@@ -104,14 +79,10 @@ export const semaphores: readonly Operation[] = [
       'A capacity below the number of slots in use takes effect as holders release. Fields left out stay as they are; null removes a limit.',
     body: z.strictObject({
       capacity: capacity.optional(),
-      fromCapacity: z
-        .int()
-        .min(0)
-        .optional()
-        .describe('The capacity that you saw. If it has changed since, the answer is 409.'),
+      fromCapacity: maybe(z.int().min(0), 'The capacity that you saw. If it has changed since, the answer is 409.'),
       ...settings,
     }),
-    answers: { 200: { description: 'The rules.', schema: anyObject } },
+    answers: answer('The rules.', anyObject),
     problems: ['wrong-state'],
     async run({ box, caller, params: { name }, body: { capacity: slots, fromCapacity: from, ...rules } }) {
       if (from !== undefined && slots === undefined) {
@@ -144,12 +115,11 @@ export const semaphores: readonly Operation[] = [
       'Until you undo the drain, requests wait, tries are refused with 409, and holders keep their slots. A second drain ' +
       'changes nothing: the first one stays.',
     body: z.strictObject({ reason, holder: holder.optional() }),
-    answers: {
-      200: {
-        description: 'Who stopped every grant, when and why.',
-        schema: z.object({ outcome: z.enum(['drained', 'already-drained']), resource: z.string(), drained }),
-      },
-    },
+    answers: answer('Who stopped every grant, when and why.', {
+      outcome: z.enum(['drained', 'already-drained']),
+      resource: z.string(),
+      drained,
+    }),
     async run({ box, caller, params: { name }, body }) {
       const one = box.semaphore(name);
       const done = await one.drain({ holder: actorOf(caller, body.holder), reason: body.reason });
@@ -165,12 +135,7 @@ export const semaphores: readonly Operation[] = [
       holder: holder.optional(),
       revision: z.int().min(0).optional().describe('The `drained.revision` that you saw.'),
     }),
-    answers: {
-      200: {
-        description: 'The drain that was undone.',
-        schema: z.object({ outcome: z.literal('undrained'), resource: z.string(), drained }),
-      },
-    },
+    answers: answer('The drain that was undone.', { outcome: z.literal('undrained'), resource: z.string(), drained }),
     problems: ['wrong-state'],
     async run({ box, caller, params: { name }, body }) {
       const one = box.semaphore(name);

@@ -1,5 +1,6 @@
 /** Tasks over HTTP. Claims are detached: a worker renews its claim until it has completed or failed the task. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { tokenHolder } from '../../core/index.ts';
 import { taskJson } from '../../json/task.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
@@ -11,8 +12,8 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem } from '../problem.ts';
-import { anyObject, holder, id, priority, reason, renewed, token, ttlMs, waitMs } from '../schemas.ts';
-import { given, renewalTold } from './holds.ts';
+import { answer, anyObject, holder, id, maybe, priority, reason, renewed, token, ttlMs, waitMs } from '../schemas.ts';
+import { renewalTold } from './holds.ts';
 
 const tag = 'tasks';
 const path = '/v1/tasks/{id}';
@@ -50,9 +51,7 @@ export const tasks: readonly Operation[] = [
       limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
       after: id.optional(),
     }),
-    answers: {
-      200: { description: 'The tasks.', schema: z.object({ tasks: z.array(anyObject), next: z.string().nullable() }) },
-    },
+    answers: answer('The tasks.', { tasks: z.array(anyObject), next: z.string().nullable() }),
     async run({ box, query }) {
       const found = await box.tasks.list(given(query) as never);
       const isFull = query.limit !== undefined && found.length >= query.limit;
@@ -71,20 +70,15 @@ export const tasks: readonly Operation[] = [
       priority: priority.optional(),
       dependsOn: z.array(id).optional().describe('It can be claimed once these are complete.'),
       retries: z.int().min(0).optional().describe('How often to try it again after a failure; 0 if not given.'),
-      backoffMs: z
-        .number()
-        .min(0)
-        .optional()
-        .describe('The pause before the first retry; each later one is twice as long.'),
-      lossLimit: z
-        .int()
-        .min(1)
-        .optional()
-        .describe('The task fails once this many workers have died while they had it; 3 if not given.'),
+      backoffMs: maybe(z.number().min(0), 'The pause before the first retry; each later one is twice as long.'),
+      lossLimit: maybe(
+        z.int().min(1),
+        'The task fails once this many workers have died while they had it; 3 if not given.',
+      ),
       traceId: z.string().min(1).max(200).optional().describe('The trace that it belongs to.'),
       sensitive: z.boolean().optional().describe('The witness enters only hashes of its data, result and reasons.'),
     }),
-    answers: { 201: { description: 'Published.', schema: outcomeAnswer } },
+    answers: answer('Published.', outcomeAnswer, 201),
     problems: ['exists'],
     async run({ box, caller, body: { id: task, data: content = {}, by, ...terms } }) {
       const outcome = await box.tasks.publish(task, content as never, {
@@ -95,9 +89,7 @@ export const tasks: readonly Operation[] = [
       throw new Problem(
         'exists',
         `task/${task}: this id is taken by a task that is ${outcome.status}; that task was not changed`,
-        {
-          ...{ task, taskStatus: outcome.status },
-        },
+        { task, taskStatus: outcome.status },
       );
     },
   }),
@@ -108,7 +100,7 @@ export const tasks: readonly Operation[] = [
       'The best pending task that this worker can do. With `waitMs` it waits for one. A worker keeps no place between two requests, ' +
       'because any worker may get any task: just ask again.',
     body: claimBody,
-    answers: { 200: { description: 'Claimed.', schema: claimAnswer } },
+    answers: answer('Claimed.', claimAnswer),
     problems: ['none', 'timed-out'],
     async run({ box, caller, signal, body: { waitMs: longest = 0, ...body } }) {
       refuseForeign(caller, body.holder);
@@ -121,12 +113,7 @@ export const tasks: readonly Operation[] = [
     ...{ id: 'task.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a task',
     description: 'Status, data, owner, attempts and result of the task, with every change up to `revision`.',
-    answers: {
-      200: {
-        description: 'The task.',
-        schema: z.looseObject({ revision: z.int(), task: z.string(), status: z.string() }),
-      },
-    },
+    answers: answer('The task.', z.looseObject({ revision: z.int(), task: z.string(), status: z.string() })),
     problems: ['no-such-thing'],
     async run({ box, params: { id: task } }) {
       const { revision } = await box.health();
@@ -140,7 +127,7 @@ export const tasks: readonly Operation[] = [
     summary: 'Claim a task',
     description: 'However many workers claim it, exactly one gets it.',
     body: claimBody,
-    answers: { 200: { description: 'Claimed.', schema: claimAnswer } },
+    answers: answer('Claimed.', claimAnswer),
     problems: ['missing', 'taken', 'finished', 'blocked', 'unfit', 'timed-out'],
     async run({ box, caller, signal, params: { id: task }, body: { waitMs: longest = 0, ...body } }) {
       refuseForeign(caller, body.holder);
@@ -153,7 +140,7 @@ export const tasks: readonly Operation[] = [
     description:
       'Extends the claim by its full time. A worker that does not renew in time loses the claim, and the task is pending again.',
     body: z.strictObject(claimName),
-    answers: { 200: { description: 'Renewed.', schema: renewed } },
+    answers: answer('Renewed.', renewed),
     problems: ['gone', 'not-owner'],
     async run({ box, caller, params: { id: task }, body }) {
       refuseForeign(caller, body.holder);
@@ -165,7 +152,7 @@ export const tasks: readonly Operation[] = [
     summary: 'Complete a task',
     description: 'Only its owner can do that. An old token changes nothing.',
     body: z.strictObject({ ...claimName, result: z.unknown().optional().describe('Any JSON.') }),
-    answers: { 200: { description: 'Complete.', schema: outcomeAnswer } },
+    answers: answer('Complete.', outcomeAnswer),
     problems: ['not-owner'],
     async run({ box, caller, request, params: { id: task }, body: { result, ...claim } }) {
       refuseForeign(caller, claim.holder);
@@ -178,7 +165,7 @@ export const tasks: readonly Operation[] = [
     description:
       'The task is pending again while it has retries left, else failed; with `retry: false` it fails at once.',
     body: z.strictObject({ ...claimName, reason, retry: z.boolean().optional() }),
-    answers: { 200: { description: 'Failed, or to be tried again.', schema: outcomeAnswer } },
+    answers: answer('Failed, or to be tried again.', outcomeAnswer),
     problems: ['not-owner'],
     async run({ box, caller, request, params: { id: task }, body: { reason: why, retry, ...claim } }) {
       refuseForeign(caller, claim.holder);
@@ -192,7 +179,7 @@ export const tasks: readonly Operation[] = [
       'Another worker may then claim it; this does not count as an attempt. `force` takes it from its owner and needs an administrator; with `token`, ' +
       'only if that claim still has it.',
     body: z.strictObject({ ...claimName, force: z.boolean().optional(), reason: reason.optional() }),
-    answers: { 200: { description: 'Released.', schema: outcomeAnswer } },
+    answers: answer('Released.', outcomeAnswer),
     problems: ['not-owner', 'wrong-state'],
     async run({ box, caller, request, params: { id: task }, body: { force, reason: why, ...claim } }) {
       if (force === true) return forced(box, caller, task, claim, why);
@@ -213,7 +200,7 @@ export const tasks: readonly Operation[] = [
     description:
       'Deletes a task that no worker has, and its result; its id is free again. The server refuses while other tasks depend on it. A ' +
       'token that is bound to holders may delete only tasks that one of its holders published.',
-    answers: { 200: { description: 'Forgotten.', schema: outcomeAnswer } },
+    answers: answer('Forgotten.', outcomeAnswer),
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: task } }) {
       const { kind: outcome, ...details } = await box.tasks.forget(task, await forgetting(box, caller, task));
@@ -258,13 +245,9 @@ function requeueing(how: 'retry' | 'requeue', summary: string, description: stri
     ...{ id: `task.${how}`, method: 'post', path: `${path}/${how}`, tag, role: 'worker', params, summary, description },
     body: z.strictObject({
       by: holder.optional(),
-      attempts: z
-        .int()
-        .min(0)
-        .optional()
-        .describe('The number that you saw; a task that was claimed since stays as it is.'),
+      attempts: maybe(z.int().min(0), 'The number that you saw; a task that was claimed since stays as it is.'),
     }),
-    answers: { 200: { description: 'Pending again.', schema: outcomeAnswer } },
+    answers: answer('Pending again.', outcomeAnswer),
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, params: { id: task }, body: { by, ...expected } }) {
       const actor = actorOf(caller, by);

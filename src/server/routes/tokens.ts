@@ -1,12 +1,12 @@
 /** Tokens over HTTP: show one's own, create, list, revoke. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { ROLES, type TokenEntry } from '../../core/index.ts';
 import { time } from '../../json/time.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { holder, tokenName } from '../schemas.ts';
-import { given } from './holds.ts';
+import { answer, holder, maybe, tokenName } from '../schemas.ts';
 
 const tag = 'tokens';
 const role = z.enum(ROLES);
@@ -24,12 +24,7 @@ export const tokens: readonly Operation[] = [
     ...{ id: 'token.self', method: 'get', path: '/v1/token', tag, role: 'viewer' },
     summary: 'Show what this token allows',
     description: 'Its id, name, role and holders.',
-    answers: {
-      200: {
-        description: 'The token.',
-        schema: z.object({ id: z.string(), name: z.string(), role, holders: z.array(z.string()).nullable() }),
-      },
-    },
+    answers: answer('The token.', { id: z.string(), name: z.string(), role, holders: z.array(z.string()).nullable() }),
     run: async ({ caller: { id, name: called, role: is, holders } }) =>
       Promise.resolve(ok({ id, name: called, role: is, holders: holders ?? null })),
   }),
@@ -37,7 +32,7 @@ export const tokens: readonly Operation[] = [
     ...{ id: 'token.list', method: 'get', path: '/v1/tokens', tag, role: 'administrator' },
     summary: 'List tokens',
     description: 'Without their secrets, which the server does not keep.',
-    answers: { 200: { description: 'The tokens.', schema: z.object({ tokens: z.array(view) }) } },
+    answers: answer('The tokens.', { tokens: z.array(view) }),
     run: async ({ box }) => ok({ tokens: (await box.tokens.list()).map(tokenJson) }),
   }),
   operation({
@@ -48,21 +43,16 @@ export const tokens: readonly Operation[] = [
     body: z.strictObject({
       name: tokenName,
       role,
-      holders: z
-        .array(holder)
-        .min(1)
-        .max(100)
-        .optional()
-        .describe('For a worker: the holders that it may act for, such as `agent:*`.'),
-      ttlMs: z
-        .number()
-        .positive()
-        .optional()
-        .describe('The server refuses the token after this time; without it, the token does not expire.'),
+      holders: maybe(
+        z.array(holder).min(1).max(100),
+        'For a worker: the holders that it may act for, such as `agent:*`.',
+      ),
+      ttlMs: maybe(
+        z.number().positive(),
+        'The server refuses the token after this time; without it, the token does not expire.',
+      ),
     }),
-    answers: {
-      201: { description: 'The token with its secret.', schema: z.object({ secret: z.string(), token: view }) },
-    },
+    answers: answer('The token with its secret.', { secret: z.string(), token: view }, 201),
     async run({ box, caller, body }) {
       const { secret, token } = await box.tokens.create(given(body) as never, { by: actorOf(caller, undefined) });
       return ok({ secret, token: tokenJson(token) }, 201);
@@ -78,7 +68,7 @@ export const tokens: readonly Operation[] = [
     }),
     summary: 'Revoke a token',
     description: 'Every server of the store refuses it from now on.',
-    answers: { 200: { description: 'Revoked.', schema: z.object({ outcome: z.literal('revoked'), id: z.string() }) } },
+    answers: answer('Revoked.', { outcome: z.literal('revoked'), id: z.string() }),
     problems: ['no-such-thing'],
     async run({ box, caller, params: { id } }) {
       if (await box.tokens.revoke(id, { by: actorOf(caller, undefined) })) return ok({ outcome: 'revoked', id });

@@ -1,5 +1,6 @@
 /** The witness over HTTP: read the record, follow it, verify it, seal it, prove an entry, enter something. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Verification, WitnessEntry } from '../../core/index.ts';
@@ -16,9 +17,8 @@ import { actorOf } from '../acting.ts';
 import { entryStream, lineStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject, holder, name } from '../schemas.ts';
+import { answer, anyObject, holder, maybe, name } from '../schemas.ts';
 import { list } from './events.ts';
-import { given } from './holds.ts';
 
 const tag = 'witness';
 const DEFAULT_PAGE = 100;
@@ -46,7 +46,7 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.show', method: 'get', path: '/v1/witness', tag, role: 'viewer' },
     summary: 'Whether the witness is on, and how large its record is',
     description: 'The record has an entry for every change, in chains of hashes that show tampering.',
-    answers: { 200: { description: 'The record as a whole.', schema: z.looseObject({ isOn: z.boolean() }) } },
+    answers: answer('The record as a whole.', z.looseObject({ isOn: z.boolean() })),
     async run({ box }) {
       const isOn = await box.witness.isOn();
       return ok({ isOn, ...(isOn && { size: await box.witness.size(), warnings: await box.witness.warnings() }) });
@@ -62,23 +62,14 @@ export const witness: readonly Operation[] = [
     query: z.strictObject({
       ...filter,
       limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
-      after: z
-        .string()
-        .regex(/^\d{1,15}:.{1,300}$/s)
-        .optional()
-        .describe('The `next` of the previous page.'),
+      after: maybe(z.string().regex(/^\d{1,15}:.{1,300}$/s), 'The `next` of the previous page.'),
     }),
-    answers: {
-      200: {
-        description: 'The entries.',
-        schema: z.object({
-          entries: z.array(entry),
-          next: z.string().nullable(),
-          isTrimmed: z.boolean(),
-          revision: z.int(),
-        }),
-      },
-    },
+    answers: answer('The entries.', {
+      entries: z.array(entry),
+      next: z.string().nullable(),
+      isTrimmed: z.boolean(),
+      revision: z.int(),
+    }),
     async run({ box, signal, query: { limit = DEFAULT_PAGE, after, ...rest } }) {
       const wanted = given(rest) as WitnessFilter;
       const place = after === undefined ? undefined : placeIn(after);
@@ -126,12 +117,7 @@ export const witness: readonly Operation[] = [
     description:
       'Reads the whole record. `isIntact` says whether it is unchanged; `finding` names the first problem. Entries written after ' +
       '`revision` may be missing. If you do not trust the server, export the record and verify it yourself.',
-    answers: {
-      200: {
-        description: 'What was found.',
-        schema: z.looseObject({ isIntact: z.boolean(), entries: z.int(), revision: z.int() }),
-      },
-    },
+    answers: answer('What was found.', z.looseObject({ isIntact: z.boolean(), entries: z.int(), revision: z.int() })),
     async run({ box }) {
       const { revision, found } = await verified(box);
       return ok({ isIntact: found.finding === undefined, revision, ...found });
@@ -158,7 +144,7 @@ export const witness: readonly Operation[] = [
     ...{ id: 'witness.checkpoints', method: 'get', path: '/v1/witness/checkpoints', tag, role: 'viewer' },
     summary: 'List the checkpoints',
     description: 'From the oldest to the newest.',
-    answers: { 200: { description: 'The checkpoints.', schema: z.object({ checkpoints: z.array(anyObject) }) } },
+    answers: answer('The checkpoints.', { checkpoints: z.array(anyObject) }),
     run: async ({ box }) => ok({ checkpoints: await box.witness.checkpoints() }),
   }),
   operation({
@@ -166,7 +152,7 @@ export const witness: readonly Operation[] = [
     summary: 'Seal the record up to now',
     description: 'Verifies the record first, and does not seal one that fails. Keep the answer somewhere else.',
     body: z.strictObject({}),
-    answers: { 201: { description: 'The checkpoint.', schema: anyObject } },
+    answers: answer('The checkpoint.', anyObject, 201),
     problems: ['witness-off'],
     async run({ box }) {
       await refuseUnlessOn(box);
@@ -182,7 +168,7 @@ export const witness: readonly Operation[] = [
       resource: z.string().min(1).max(300),
       seq: z.coerce.number().int().min(1).meta({ type: 'integer' }),
     }),
-    answers: { 200: { description: 'The proof.', schema: anyObject } },
+    answers: answer('The proof.', anyObject),
     problems: ['not-found'],
     run: async ({ box, query }) => ok(await box.witness.proof(query)),
   }),
@@ -198,7 +184,7 @@ export const witness: readonly Operation[] = [
       payload: z.unknown().optional().describe('Any JSON, at most 64 KiB; over 1 KiB only its hash is entered.'),
       sensitive: z.boolean().optional().describe('Enters only the hash of the payload.'),
     }),
-    answers: { 201: { description: 'The entry.', schema: entry } },
+    answers: answer('The entry.', entry, 201),
     problems: ['witness-off'],
     async run({ box, caller, body: { actor, ...own } }) {
       const who = actorOf(caller, actor);
