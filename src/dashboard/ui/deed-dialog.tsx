@@ -7,6 +7,7 @@ import { visible } from '../model/text.ts';
 import { count } from '../model/time.ts';
 import { type AskedDeed, currentOverlay, say, show, whyNot } from './app.ts';
 import { Dialog } from './overlay.tsx';
+import { Button } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
 
 export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: AskedDeed }): JSX.Element {
@@ -108,9 +109,9 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
           </p>
         )}
         <div class="answers">
-          <button type="button" class="button" onClick={() => show({ kind: 'none' })}>
+          <Button class="" onClick={() => show({ kind: 'none' })}>
             {isSent ? 'Close' : (keep ?? 'Leave it')} <kbd>Esc</kbd>
-          </button>
+          </Button>
           <button type="submit" class="button do" disabled={!isReady}>
             {isSent ? 'Sending…' : label}
           </button>

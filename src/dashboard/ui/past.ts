@@ -8,12 +8,12 @@ import { store } from './app.ts';
 
 const HOUR_MS = 3_600_000;
 
-export function usePast(state: State | undefined, resource: string, now: number): readonly Happening[] {
+export function usePast(state: State, resource: string, now: number): readonly Happening[] {
   const look = rebuilt(store.snapshot.past);
   const kept = useRef<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   if (kept.current.of !== resource) kept.current = { of: resource, events: [] };
   // The stream's own list has the events of all resources, so those of this one soon drop out of it.
-  const fresh = look === undefined ? (state?.entries ?? []) : [];
+  const fresh = look === undefined ? state.entries : [];
   kept.current = { of: resource, events: continued(kept.current.events, fresh, resource) };
   useEffect(() => {
     const over = new AbortController();

@@ -6,7 +6,7 @@ import { clock, exact, plural } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
 import { shownText } from '../model/work.ts';
 import { routeOf } from '../model/needs.ts';
-import { type AskedDeed, show } from './app.ts';
+import { ask } from './app.ts';
 import { Name, Panel } from './parts.tsx';
 import { type Sign, SignalSign } from './signs.tsx';
 
@@ -52,10 +52,6 @@ function told(event: Happening): string {
   );
   const reasons = Array.isArray(event['reasons']) ? (event['reasons'] as readonly unknown[]).map(String) : [];
   return shortened([...words, ...reasons].join(' · '), 300);
-}
-
-export function ask(deed: AskedDeed): void {
-  show({ kind: 'ask', asking: { kind: 'deed', deed } });
 }
 
 export function askToRetry(task: Task): void {

@@ -1,19 +1,17 @@
 /** A deadlock that was broken: the cycle, who was refused, and how to keep it from coming back. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { plural } from '../model/time.ts';
 import type { Deadlock } from '../model/types.ts';
 import { address, dismiss } from '../ui/app.ts';
-import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { Button, CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
 import { shellWord } from './lock.tsx';
-import { Blank } from './overview.tsx';
 
-export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneDeadlock({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state } = snapshot;
-  if (state === undefined) return <Blank />;
   const of = state.deadlocks.find(({ id }) => id === name);
   if (of === undefined) {
     return (
@@ -47,9 +45,9 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
           </>
         }
       >
-        <button type="button" class="button main-deed" onClick={settle}>
+        <Button class="main-deed" onClick={settle}>
           Settled
-        </button>
+        </Button>
       </PageHead>
       <div class="grid">
         <Panel class="w7 tall" title="The cycle" aside={`${plural(of.cycle.length, 'wait')}, read along the arrows`}>

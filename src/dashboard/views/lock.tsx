@@ -1,29 +1,27 @@
 /** One lock: its holders, its queue, who waits for whom, and its history. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
 import { historyOf } from '../model/history.ts';
 import { aspectOf, lostHolds } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
-import { clock, count, duration, exact, plural, span } from '../model/time.ts';
+import { count, duration, plural, span } from '../model/time.ts';
 import type { Hold, Resource, State } from '../model/types.ts';
 import { graphOf } from '../model/waits.ts';
 import { HoldHistory } from '../ui/hold-history.tsx';
-import { CommandLine, Name, Panel, Since } from '../ui/parts.tsx';
+import { At, CommandLine, Facts, Name, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { SignalSign, TallSignal } from '../ui/signs.tsx';
 import { WaitGraph } from '../ui/wait-graph.tsx';
-import { Blank } from './overview.tsx';
 
 const HOUR_MS = 3_600_000;
 
-export function OneLock({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneLock({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `lock/${name}`;
   useSight(resource);
   const past = usePast(state, resource, now);
-  if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('lock', name);
   const history = historyOf(past, now - HOUR_MS, now, of.holds);
   const from = Math.max(now - HOUR_MS, (history.holds[0]?.from ?? now - 60_000) - 5_000);
@@ -209,44 +207,26 @@ function HoldFacts({ of, now }: { of: Resource; now: number }): JSX.Element {
       : `, ${Math.min(999, Math.round(((now - hold.acquiredAt) / hold.maxHoldMs) * 100))}% used`;
   const { session } = hold;
   const place = session === null ? '' : [session.user, session.host].filter((one) => one !== null).join('@');
-  const facts: readonly (readonly [string, JSX.Element | string])[] = [
-    ['Token', <span class="mono">{count(hold.token)}</span>],
-    ['Acquired', <time title={exact(hold.acquiredAt)}>{clock(hold.acquiredAt)}</time>],
-    ['Health', hold.health],
-    ['Max hold', hold.maxHoldMs === null ? 'no limit' : `${duration(hold.maxHoldMs)}${used}`],
-    ['When stale', of.onStale],
-    ...(place === ''
-      ? []
-      : [
-          [
-            'Where',
-            shortened(`${place}${typeof session?.pid !== 'number' ? '' : `, pid ${session.pid}`}`, 120),
-          ] as const,
-        ]),
-    ...(typeof session?.directory !== 'string' ? [] : [['Directory', shortened(session.directory, 200)] as const]),
-    ['Reason', hold.reason === null ? '–' : shortened(hold.reason, 400)],
-    ...(hold.metadata === null ? [] : [['Metadata', shortened(JSON.stringify(hold.metadata), 2000)] as const]),
-  ];
+  const pid = typeof session?.pid === 'number' ? `, pid ${session.pid}` : '';
   return (
     <Panel
       class="w4 tall"
       title="This hold"
       aside={of.holds.length > 1 ? `the first of ${count(of.holds.length)} readers` : undefined}
     >
-      <div class="inside">
-        <dl class="facts">
-          {facts.map(([what, is]) => [
-            <dt key={what}>{what}</dt>,
-            <dd
-              key={`${what} is`}
-              class={what === 'Metadata' || what === 'Reason' ? 'whole' : ''}
-              tabIndex={what === 'Metadata' ? 0 : undefined}
-            >
-              <bdi>{is}</bdi>
-            </dd>,
-          ])}
-        </dl>
-      </div>
+      <Facts
+        of={[
+          ['Token', count(hold.token), 'mono'],
+          ['Acquired', <At at={hold.acquiredAt} />],
+          ['Health', hold.health],
+          ['Max hold', hold.maxHoldMs === null ? 'no limit' : `${duration(hold.maxHoldMs)}${used}`],
+          ['When stale', of.onStale],
+          place !== '' && ['Where', shortened(`${place}${pid}`, 120)],
+          typeof session?.directory === 'string' && ['Directory', shortened(session.directory, 200)],
+          ['Reason', hold.reason === null ? '–' : shortened(hold.reason, 400), 'whole'],
+          hold.metadata !== null && ['Metadata', shortened(JSON.stringify(hold.metadata), 2000), 'whole'],
+        ]}
+      />
     </Panel>
   );
 }
