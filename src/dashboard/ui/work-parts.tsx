@@ -5,6 +5,7 @@ import { shortened, visible } from '../model/text.ts';
 import { clock, exact, plural } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
 import { shownText } from '../model/work.ts';
+import { items } from '../model/read.ts';
 import { routeOf } from '../model/needs.ts';
 import { ask } from './app.ts';
 import { Name, Panel } from './parts.tsx';
@@ -50,7 +51,7 @@ function told(event: Happening): string {
   const words = TOLD.filter((field) => ['string', 'number'].includes(typeof event[field])).map(
     (field) => `${field} ${String(event[field])}`,
   );
-  const reasons = Array.isArray(event['reasons']) ? (event['reasons'] as readonly unknown[]).map(String) : [];
+  const reasons = items(event['reasons']).map(String);
   return shortened([...words, ...reasons].join(' · '), 300);
 }
 

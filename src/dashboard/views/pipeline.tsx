@@ -6,7 +6,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Loaded } from '../live/store.ts';
 import { logsIn, lookOf, reasonsOf, wakesOf } from '../model/line.ts';
 import { routeOf } from '../model/needs.ts';
-import { object } from '../model/read.ts';
+import { items, type Json, object } from '../model/read.ts';
 import { shortened, visible } from '../model/text.ts';
 import { clock, count, duration, plural } from '../model/time.ts';
 import type { Phase, Pipeline } from '../model/types.ts';
@@ -114,12 +114,12 @@ const SIGNS: Readonly<Record<ReturnType<typeof lookOf>, Sign>> = {
 
 interface LineProps {
   readonly of: Pipeline;
-  readonly read: Readonly<Record<string, unknown>> | undefined;
+  readonly read: Json | undefined;
   readonly now: number;
 }
 
 function Line({ of, read, now }: LineProps): JSX.Element {
-  const details = Array.isArray(read?.['phases']) ? (read['phases'] as readonly unknown[]).map(object) : [];
+  const details = items(read?.['phases']).map(object);
   const line = useRef<HTMLDivElement>(null);
   // A long line begins at the phase that matters, not at one that was done long ago.
   useLayoutEffect(() => {
@@ -161,7 +161,7 @@ function said(of: Pipeline, phase: Phase, now: number): string {
   return `${state}${took}${runs}`;
 }
 
-function more(detail: Readonly<Record<string, unknown>> | undefined): string {
+function more(detail: Json | undefined): string {
   const tokens = Object.keys(object(detail?.['tokens']));
   const ended = typeof detail?.['ended'] === 'string' && detail['state'] !== 'done' ? [detail['ended']] : [];
   const warnings = Array.isArray(detail?.['warnings']) ? [plural(detail['warnings'].length, 'warning')] : [];
@@ -239,7 +239,7 @@ function Log({ read }: Pick<LineProps, 'read'>): JSX.Element {
   );
 }
 
-function Outputs({ of }: { of: Readonly<Record<string, unknown>> }): JSX.Element | null {
+function Outputs({ of }: { of: Json }): JSX.Element | null {
   const all = Object.entries(of);
   if (all.length === 0) return null;
   return (
