@@ -1,21 +1,5 @@
 /** Reads the server's answers. Anything missing or odd becomes something harmless, so that the page can show the rest. */
-import type {
-  Counts,
-  Hold,
-  Kind,
-  Member,
-  Phase,
-  Pipeline,
-  PipelineState,
-  Resource,
-  Role,
-  Session,
-  State,
-  Task,
-  TaskStatus,
-  Trouble,
-  Waiter,
-} from './types.ts';
+import type { Counts, Kind, PipelineState, Resource, Role, State, TaskStatus, Trouble } from './types.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -25,6 +9,10 @@ export function object(value: unknown): Json {
 
 export function items(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
+
+function eachIn<T>(value: unknown, read: (one: unknown) => T): readonly T[] {
+  return items(value).map(read);
 }
 
 export function textIn(value: unknown, otherwise = ''): string {
@@ -52,7 +40,7 @@ export function timeIn(value: unknown): number | null {
   return Number.isFinite(ms) ? ms : null;
 }
 
-function sessionIn(value: unknown): Session | null {
+function sessionIn(value: unknown) {
   if (typeof value !== 'object' || value === null) return null;
   const { host, pid, user, directory } = object(value);
   return {
@@ -61,7 +49,11 @@ function sessionIn(value: unknown): Session | null {
   };
 }
 
-export function holdIn(value: unknown, readAt: number): Hold {
+function modeIn(value: unknown): 'exclusive' | 'shared' {
+  return value === 'shared' ? 'shared' : 'exclusive';
+}
+
+export function holdIn(value: unknown, readAt: number) {
   const json = object(value);
   const ttlMs = numberOrNull(json['ttlMs']);
   const remainingMs = numberOrNull(json['remainingMs']);
@@ -69,12 +61,13 @@ export function holdIn(value: unknown, readAt: number): Hold {
     holder: textIn(json['holder']),
     token: numberIn(json['token']),
     acquiredAt: timeIn(json['acquiredAt']) ?? readAt,
-    mode: json['mode'] === 'shared' ? 'shared' : 'exclusive',
+    mode: modeIn(json['mode']),
     weight: numberIn(json['weight'], 1),
-    slots: items(json['slots']).filter((slot): slot is number => typeof slot === 'number'),
+    slots: items(json['slots']).filter((slot) => typeof slot === 'number') as readonly number[],
     isStale: json['isStale'] === true,
     isAttached: json['isAttached'] === true,
     health: textIn(json['health'], 'renewed'),
+    /** The ttl of the lease, the time that was left, and when that was read. Null if it is not known. */
     lease: ttlMs === null || remainingMs === null ? null : { ttlMs, remainingMs, readAt },
     maxHoldMs: numberOrNull(json['maxHoldMs']),
     reason: textOrNull(json['reason']),
@@ -83,42 +76,50 @@ export function holdIn(value: unknown, readAt: number): Hold {
   };
 }
 
-export function waiterIn(value: unknown, readAt: number): Waiter {
+export function waiterIn(value: unknown, readAt: number) {
   const json = object(value);
   return {
     holder: textIn(json['holder']),
     priority: numberIn(json['priority']),
     since: timeIn(json['since']) ?? readAt,
-    mode: json['mode'] === 'shared' ? 'shared' : 'exclusive',
+    mode: modeIn(json['mode']),
     weight: numberIn(json['weight'], 1),
     reason: textOrNull(json['reason']),
     waitsFor: textsIn(json['waitsFor']),
   };
 }
 
-function drainIn(value: unknown, readAt: number): Resource['drained'] {
+/** Who drained a semaphore, when and why; null if it is not drained. */
+function drainIn(value: unknown, readAt: number) {
   if (typeof value !== 'object' || value === null) return null;
   const { by, at, reason, revision } = object(value);
   return { by: textIn(by), at: timeIn(at) ?? readAt, reason: textIn(reason), revision: numberIn(revision) };
 }
 
-export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number): Resource {
+export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number) {
   const json = object(value);
   const name = textIn(json['name']);
   return {
     kind,
     name,
+    /** `lock/main`. */
     resource: `${kind}/${name}`,
+    /** Events up to this revision are included. */
     revision: numberIn(json['revision'], revision),
+    /** When the server was last asked about it; 0 if an event changed it since. */
     readAt,
     token: numberIn(json['token']),
-    onStale: json['onStale'] === 'alert' ? 'alert' : 'reclaim',
+    onStale: (json['onStale'] === 'alert' ? 'alert' : 'reclaim') as 'alert' | 'reclaim',
     maxHoldMs: numberOrNull(json['maxHoldMs']),
     ttlMs: numberOrNull(json['ttlMs']),
-    holds: items(json['holds']).map((hold) => holdIn(hold, readAt)),
-    waiting: items(json['waiting']).map((waiter) => waiterIn(waiter, readAt)),
+    holds: eachIn(json['holds'], (hold) => holdIn(hold, readAt)),
+    /** In the order of service. */
+    waiting: eachIn(json['waiting'], (waiter) => waiterIn(waiter, readAt)),
+    /** The capacity of a semaphore; 0 for a lock. */
     capacity: numberIn(json['capacity']),
+    /** Whether a semaphore is drained: it grants nothing new until an administrator undoes the drain. */
     isDrained: json['isDrained'] === true,
+    /** Its revision is 0 if only an event told of the drain. */
     drained: drainIn(json['drained'], readAt),
   };
 }
@@ -134,7 +135,7 @@ export function resourcesIn(value: unknown, revision: number, readAt: number): r
 
 const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
 
-export function taskIn(value: unknown, revision: number, readAt: number): Task {
+export function taskIn(value: unknown, revision: number, readAt: number) {
   const json = object(value);
   const status = textIn(json['status']);
   return {
@@ -159,7 +160,7 @@ export function taskIn(value: unknown, revision: number, readAt: number): Task {
   };
 }
 
-function phaseIn(value: unknown): Phase {
+export function phaseIn(value: unknown) {
   const json = object(value);
   return {
     name: textIn(json['name'], textIn(json['phase'])),
@@ -183,7 +184,7 @@ export function pipelineStateIn(value: unknown): PipelineState {
   return (STATES.includes(textIn(value)) ? value : 'pending') as PipelineState;
 }
 
-export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
+export function pipelineIn(value: unknown, revision = 0, readAt = 0) {
   const json = object(value);
   const blocked = json['blocked'] === null || json['blocked'] === undefined ? null : object(json['blocked']);
   const driver = json['driver'] === null ? null : object(json['driver']);
@@ -192,7 +193,7 @@ export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
     name: textIn(json['name']),
     state: pipelineStateIn(json['state']),
     phase: textOrNull(json['phase']),
-    phases: items(json['phases']).map(phaseIn),
+    phases: eachIn(json['phases'], phaseIn),
     blocked:
       blocked === null
         ? null
@@ -212,7 +213,7 @@ export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
   };
 }
 
-export function memberIn(value: unknown): Member {
+export function memberIn(value: unknown) {
   const json = object(value);
   const assets = items(json['assets']).map((asset) =>
     typeof asset === 'string' ? asset : textIn(object(asset)['id'], textIn(object(asset)['name'])),

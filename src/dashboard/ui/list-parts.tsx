@@ -23,6 +23,26 @@ export function ListHead({ title, deeds, children }: HeadProps): JSX.Element {
   );
 }
 
+interface HeadsProps {
+  readonly class: string;
+  /** The words over the columns; those of `right` are at the right edge of theirs. */
+  readonly left: readonly string[];
+  readonly right: readonly string[];
+}
+
+/** The heads of the columns of a list, whose rows say the same to a screen reader. */
+export function Heads({ class: name, left, right }: HeadsProps): JSX.Element {
+  return (
+    <div class={`heads ${name}`} aria-hidden="true">
+      {[...left, ...right].map((word, place) => (
+        <span key={word} class={place < left.length ? undefined : 'right'}>
+          {word}
+        </span>
+      ))}
+    </div>
+  );
+}
+
 interface FieldProps {
   /** The fields that are compared: `name, holder or token`. */
   readonly by: string;

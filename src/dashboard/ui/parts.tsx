@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { pathsOf } from '../model/chart.ts';
+import type { View } from '../model/route.ts';
 import { halves, shortened, visible } from '../model/text.ts';
 import { clock, duration, exact } from '../model/time.ts';
 import { copy, say, store } from './app.ts';
@@ -53,17 +54,24 @@ interface PanelProps {
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly more?: ComponentChildren;
+  /** The view that shows more, and the words of the link to it. */
+  readonly leads?: readonly [View, string];
   readonly class?: string;
   readonly children: ComponentChildren;
 }
 
-export function Panel({ title, aside, more, class: name = '', children }: PanelProps): JSX.Element {
+export function Panel({ title, aside, more, leads, class: name = '', children }: PanelProps): JSX.Element {
   return (
     <section class={`panel ${name}`}>
       <header>
         <h2>{title}</h2>
         {aside !== undefined && <span class="aside">{aside}</span>}
         {more}
+        {leads !== undefined && (
+          <a class="more" href={`#/${leads[0]}`}>
+            {leads[1]}
+          </a>
+        )}
       </header>
       {children}
     </section>

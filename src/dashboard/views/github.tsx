@@ -9,6 +9,7 @@ import { useGitHub } from '../ui/github.ts';
 import { At, Blank, Button, CommandLine, Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
+import { TrackHeads } from '../ui/track.tsx';
 import { shellWord } from './lock.tsx';
 
 /** The most issues to list above the locks of the store; the filter shows all. */
@@ -27,17 +28,7 @@ export function LockedIssues({ of, filter, isAlone }: IssuesProps): JSX.Element 
   return (
     <Panel title="On GitHub" aside={<AsOf of={of} />} class="spaced">
       {of.trouble !== null && <Trouble of={of} />}
-      {shown.length > 0 && (
-        <div class="heads tracks" aria-hidden="true">
-          <span>Issue</span>
-          <span class="line">
-            <span class="block-head">In the section</span>
-            <span>Title</span>
-          </span>
-          <span class="right">Renewed</span>
-          <span class="right">Token</span>
-        </div>
-      )}
+      {shown.length > 0 && <TrackHeads name="Issue" beside="Title" time="Renewed" />}
       <div role="list" aria-label="Locks on GitHub">
         {shown.map((one) => (
           <div role="listitem" key={one.issue}>

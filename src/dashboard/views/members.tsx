@@ -6,7 +6,7 @@ import { routeOf } from '../model/needs.ts';
 import { shortened, visible } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { ListHead } from '../ui/list-parts.tsx';
+import { Heads, ListHead } from '../ui/list-parts.tsx';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 
@@ -40,13 +40,7 @@ export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
             </div>
           </Panel>
           <section class="panel w7" aria-label="Members">
-            <div class="heads members" aria-hidden="true">
-              <span>Member</span>
-              <span>Role</span>
-              <span class="right">Assets</span>
-              <span class="right">Holds</span>
-              <span class="right">Joined</span>
-            </div>
+            <Heads class="members" left={['Member', 'Role']} right={['Assets', 'Holds', 'Joined']} />
             <WindowedList
               rows={crew}
               height={isNarrow ? 44 : 36}

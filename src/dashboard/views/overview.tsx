@@ -152,11 +152,7 @@ function HeldAndWaiting({ snapshot }: { snapshot: Loaded }): JSX.Element {
       class="w8 tall"
       title="Held and waiting"
       aside="longest wait first"
-      more={
-        <a class="more" href="#/locks">
-          All {plural(rows.length, 'lock')}
-        </a>
-      }
+      leads={['locks', `All ${plural(rows.length, 'lock')}`]}
     >
       {rows.length === 0 ? (
         <p class="inside soft">No lock was ever held here.</p>
@@ -212,15 +208,7 @@ export function Traffic({ state: { slices }, now }: { state: State; now: number 
     return <Figure label={label} value={value} of={parts.map((part) => quantileOf(part[what], 0.95))} />;
   };
   return (
-    <Panel
-      title="Traffic"
-      aside="last 4 min"
-      more={
-        <a class="more" href="#/charts">
-          Charts
-        </a>
-      }
-    >
+    <Panel title="Traffic" aside="last 4 min" leads={['charts', 'Charts']}>
       <div class="figures">
         {often('Grants', 'grants')}
         {often('Events', 'events')}
@@ -239,15 +227,7 @@ function SomeSemaphores({ state }: { state: State }): JSX.Element {
     )
     .slice(0, 5);
   return (
-    <Panel
-      title="Semaphores"
-      aside="slots in use"
-      more={
-        <a class="more" href="#/semaphores">
-          All {count(all.length)}
-        </a>
-      }
-    >
+    <Panel title="Semaphores" aside="slots in use" leads={['semaphores', `All ${count(all.length)}`]}>
       {fullest.map((one) => (
         <a class="row sems" href={`#${routeOf(one.resource)}`} key={one.resource} data-row={one.resource}>
           <Name of={one.name} />
@@ -272,15 +252,7 @@ function SomePipelines({ state }: { state: State }): JSX.Element {
     .sort((one, other) => UNDER_WAY.indexOf(one.state) - UNDER_WAY.indexOf(other.state))
     .slice(0, 5);
   return (
-    <Panel
-      title="Pipelines"
-      aside="under way"
-      more={
-        <a class="more" href="#/pipelines">
-          All {count(all.length)}
-        </a>
-      }
-    >
+    <Panel title="Pipelines" aside="under way" leads={['pipelines', `All ${count(all.length)}`]}>
       {now.map((one) => (
         <a class="row lines" href={`#${routeOf(`pipeline/${one.id}`)}`} key={one.id} data-row={`pipeline/${one.id}`}>
           <Name of={one.id} />

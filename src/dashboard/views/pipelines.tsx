@@ -7,7 +7,7 @@ import { shortened } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import type { Pipeline, PipelineState } from '../model/types.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { Choices, FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
+import { Choices, FilterField, Heads, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Name, Nothing, Since } from '../ui/parts.tsx';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
 
@@ -52,13 +52,7 @@ export function Pipelines({ snapshot }: { snapshot: Loaded }): JSX.Element {
             <Choices of={STATES} now={is} filter="is" />
           </div>
           <section class="panel" aria-label="Pipelines">
-            <div class="heads pipelines" aria-hidden="true">
-              <span>Pipeline</span>
-              <span>Line</span>
-              <span>State</span>
-              <span>Driver</span>
-              <span class="right">Since</span>
-            </div>
+            <Heads class="pipelines" left={['Pipeline', 'Line', 'State', 'Driver']} right={['Since']} />
             <WindowedList
               rows={rows}
               height={isNarrow ? 64 : 40}

@@ -9,7 +9,7 @@ import { count, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
 import { connection } from '../ui/app.ts';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
+import { FilterField, Heads, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Name, Nothing } from '../ui/parts.tsx';
 import { LongestWait } from '../ui/track.tsx';
 import { SignalSign } from '../ui/signs.tsx';
@@ -41,13 +41,7 @@ export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
             <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
           </div>
           <section class="panel" aria-label="Semaphores">
-            <div class="heads semaphores" aria-hidden="true">
-              <span>Semaphore</span>
-              <span>Slots</span>
-              <span class="right">In use</span>
-              <span class="right">Waiting</span>
-              <span class="right">Longest</span>
-            </div>
+            <Heads class="semaphores" left={['Semaphore', 'Slots']} right={['In use', 'Waiting', 'Longest']} />
             <WindowedList
               rows={rows}
               height={isNarrow ? 64 : 40}
