@@ -99,12 +99,7 @@ export class LockManager implements AsyncDisposable {
   }
 
   async #acquire(issues: readonly number[], options: AcquireOptions): Promise<ManyResult> {
-    const refused = (refusal: LockReason): ManyResult => ({
-      success: false,
-      lockIds: issues,
-      error: textOf(refusal),
-      reason: refusal,
-    });
+    const refused = (reason: LockReason): ManyResult => ({ lockIds: issues, ...failed(reason) });
     const isCancelled = (): boolean => options.signal?.aborted === true;
     if (isCancelled()) return refused({ kind: 'aborted' });
     const [login, fullMs] = await Promise.all([
@@ -117,13 +112,8 @@ export class LockManager implements AsyncDisposable {
     }
     const account = login.kind === 'ok' ? login.value : null;
     const request: AcquireRequest = {
-      ...{
-        issues,
-        hold: this.#unique(),
-        workerId: options.workerId,
-        nodeId: options.nodeId,
-        taskInfo: options.taskInfo ?? {},
-      },
+      ...{ issues, hold: this.#unique(), workerId: options.workerId, nodeId: options.nodeId },
+      taskInfo: options.taskInfo ?? {},
       ...{ strategy: options.conflictStrategy ?? ConflictStrategy.RETRY, login: account },
       ...(options.reason !== undefined && { reason: options.reason }),
     };
@@ -195,35 +185,24 @@ export class LockManager implements AsyncDisposable {
 
   /** Releases a lock of this manager, or one that an earlier process of the same worker left. */
   async releaseLock(issueNumber: number, workerId: string, outcome = 'completed'): Promise<ReleaseResult> {
-    const failed = (reason: LockReason): ReleaseResult => ({
-      success: false,
-      lockId: issueNumber,
-      error: textOf(reason),
-      reason,
-    });
+    const refused = (reason: LockReason): ReleaseResult => ({ lockId: issueNumber, ...failed(reason) });
     const hold = this.#holdOf(issueNumber, workerId);
-    if (hold !== undefined) {
-      const released = await hold.release(outcome);
-      if (released.kind === 'released') return { success: true, lockId: issueNumber };
-      if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
-      return failed({ kind: 'unreachable', message: released.message ?? 'the outcome is not known' });
-    }
+    if (hold !== undefined) return released(issueNumber, await hold.release(outcome));
     const found = await this.#reader.find(issueNumber);
-    if ('reason' in found) return failed(found.reason);
+    if ('reason' in found) return refused(found.reason);
     const { held, record } = found;
     if (held === undefined || record?.lock.worker_id !== workerId) {
       const by = record?.state === 'held' ? record.lock.worker_id : null;
-      return failed({ kind: 'not-owner', issue: issueNumber, by });
+      return refused({ kind: 'not-owner', issue: issueNumber, by });
     }
-    const released = await this.#driver.drive(
-      release(held, { nonce: this.#unique(), at: this.#driver.instant(), outcome, iso: this.#driver.serverIso() }),
-    );
-    if (released.kind === 'released') {
-      this.#forget(issueNumber);
-      return { success: true, lockId: issueNumber };
-    }
-    if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
-    return failed({ kind: 'unreachable', message: released.message });
+    const answer = await this.#release(held, outcome);
+    if (answer.kind === 'released') this.#forget(issueNumber);
+    return released(issueNumber, answer);
+  }
+
+  #release(held: Held, outcome: string): Promise<ReleaseOutcome> {
+    const at = { nonce: this.#unique(), at: this.#driver.instant(), iso: this.#driver.serverIso() };
+    return this.#driver.drive(release(held, { ...at, outcome }));
   }
 
   /** Reads the ref, which decides; comments may be older. */
@@ -279,11 +258,9 @@ export class LockManager implements AsyncDisposable {
   /** For holds. */
   async release(hold: GitHubHold, outcome: string): Promise<ReleaseOutcome> {
     await this.#heartbeats.remove(hold);
-    const released = await this.#driver.drive(
-      release(hold.held, { nonce: this.#unique(), at: this.#driver.instant(), outcome, iso: this.#driver.serverIso() }),
-    );
+    const answer = await this.#release(hold.held, outcome);
     this.#forget(hold.issue);
-    return released;
+    return answer;
   }
 
   /** For holds. */
@@ -333,4 +310,14 @@ export class LockManager implements AsyncDisposable {
   #unique(): string {
     return `${this.#id}${randomHex(4)}-${++this.#number}`;
   }
+}
+
+function failed(reason: LockReason): { readonly success: false; readonly error: string; readonly reason: LockReason } {
+  return { success: false, error: textOf(reason), reason };
+}
+
+function released(issue: number, { kind, message = 'the outcome is not known' }: ReleaseOutcome): ReleaseResult {
+  if (kind === 'released') return { success: true, lockId: issue };
+  const lost: LockReason = { kind: 'not-owner', issue, by: null };
+  return { lockId: issue, ...failed(kind === 'already-lost' ? lost : { kind: 'unreachable', message }) };
 }
