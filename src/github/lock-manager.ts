@@ -19,7 +19,7 @@ import {
   release,
   type Settings,
 } from '../core/github/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure, refuseInvalid } from '../failure.ts';
 import { randomHex } from '../host/index.ts';
 import { Budget, type BudgetView } from './budget.ts';
 import type { CachedLock, LockCache } from './cache.ts';
@@ -84,12 +84,12 @@ export class LockManager implements AsyncDisposable {
   /** Locks all of them or none: in one move if GitHub has GraphQL, otherwise one after the other in the order of their numbers. */
   async acquireMany(issueNumbers: readonly number[], options: AcquireOptions): Promise<ManyResult> {
     const issues = [...new Set(issueNumbers)].sort((one, other) => one - other);
-    const problem =
+    refuseInvalid(
       problemWith(issues, options) ??
-      (options.lockTimeoutMs === undefined
-        ? undefined
-        : problemIn({ ...this.#settings, lockTimeoutMs: options.lockTimeoutMs }));
-    if (problem !== undefined) throw new Failure('invalid', problem);
+        (options.lockTimeoutMs === undefined
+          ? undefined
+          : problemIn({ ...this.#settings, lockTimeoutMs: options.lockTimeoutMs })),
+    );
     const held = issues.map((issue) => this.#holdOf(issue, options.workerId));
     if (held.every((hold) => hold !== undefined)) return { success: true, lockIds: issues, locks: held };
     const since = this.#driver.clock.monotonic();
@@ -265,8 +265,7 @@ export class LockManager implements AsyncDisposable {
 
   /** For holds. */
   async extend(hold: GitHubHold, timeoutMs: number): Promise<boolean> {
-    const problem = problemIn({ ...this.#settings, lockTimeoutMs: timeoutMs });
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(problemIn({ ...this.#settings, lockTimeoutMs: timeoutMs }));
     const { seq } = hold.held.record;
     await this.#heartbeats.now(new Map([[hold, timeoutMs]]));
     return hold.isValid && hold.held.record.seq > seq;
@@ -274,8 +273,7 @@ export class LockManager implements AsyncDisposable {
 
   /** For holds. */
   async publish(hold: GitHubHold, branch: BranchMove): Promise<PublishOutcome> {
-    const problem = branchProblem(branch);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(branchProblem(branch));
     return this.#heartbeats.publish(hold, branch);
   }
 

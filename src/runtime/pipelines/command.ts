@@ -7,6 +7,7 @@ import { constants, mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
+import { pause, whenAborted } from '../../clock.ts';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
 import { end, exitCodeOf, GatedChild, isGoneWithin, isTooLarge, NotStarted, tooLargeTold } from '../../host/index.ts';
 import type { Children, Entered } from '../processes/children.ts';
@@ -134,7 +135,7 @@ export class PhaseCommand {
     });
     child.letGo();
     const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
-    const first = await Promise.race([child.ended, whenAborted(stop)]);
+    const first = await Promise.race([child.ended, whenAborted(stop).then(() => 'aborted' as const)]);
     if (first === 'aborted') {
       const isEnded = await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
       if (!isEnded) tell(`waiting for process ${child.pid}, which cannot be ended`);
@@ -202,15 +203,4 @@ async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined
 /** Whether the file does not exist. */
 function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
-}
-
-function whenAborted(signal: AbortSignal): Promise<'aborted'> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve('aborted');
-    else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
-  });
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -4,6 +4,7 @@
  *
  *     evaluate ──▶ acquire ──▶ begin ──▶ run ──▶ evaluate (after) ──▶ the next phase
  */
+import { pause } from '../../clock.ts';
 import {
   type Choice,
   type Effect,
@@ -321,16 +322,7 @@ export class PipelineDriver {
   }
 
   #rest(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const over = (): void => {
-        timer.cancel();
-        this.#over.removeEventListener('abort', over);
-        resolve();
-      };
-      const timer = this.#parts.runtime.later(ms, over, false);
-      this.#over.addEventListener('abort', over, { once: true });
-      if (this.#over.aborted) over();
-    });
+    return pause(ms, this.#over, this.#parts.runtime.clock);
   }
 
   async #release(): Promise<void> {

@@ -28,7 +28,7 @@ import { isTrouble } from '../write/recovery.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { type Intent, type NextStep, persistently, sendWitnessed, writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { readManyTasks, readTasks, statusIn, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,
   type ClaimGround,
@@ -242,14 +242,8 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
 export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
   const { tasks, revision: readAt } = await readTasks(runtime, [id]);
   const [task] = tasks as [Task];
-  const dependsOn = task.data?.terms.dependsOn ?? [];
-  const found = new Map<string, TaskStatus>();
-  // One transaction has room for 30 tasks.
-  for (let first = 0; first < dependsOn.length; first += 30) {
-    const some = await readTasks(runtime, dependsOn.slice(first, first + 30));
-    for (const one of some.tasks) if (one.data !== undefined) found.set(one.id, statusOf(one));
-  }
-  return { task, status: (other) => found.get(other), readAt };
+  const dependsOn = await readManyTasks(runtime, task.data?.terms.dependsOn ?? []);
+  return { task, status: statusIn(dependsOn), readAt };
 }
 
 /** Gives an abandoned claim back as soon as the store answers again. Until then it ends with its lease. */

@@ -197,6 +197,27 @@ export async function readTasks(
   return { tasks: ids.map((id) => taskIn(id, results)), revision };
 }
 
+/** A transaction has room for the keys of this number of tasks. */
+export const READ_AT_ONCE = 30;
+
+/** Any number of tasks, some at a time: each part may be of a later revision than the one before. */
+export async function readManyTasks(runtime: Runtime, ids: readonly string[]): Promise<ReadonlyMap<string, Task>> {
+  const read = new Map<string, Task>();
+  for (let first = 0; first < ids.length; first += READ_AT_ONCE) {
+    const { tasks } = await readTasks(runtime, ids.slice(first, first + READ_AT_ONCE));
+    for (const task of tasks) read.set(task.id, task);
+  }
+  return read;
+}
+
+/** The status of each of these tasks; undefined for a task that does not exist, or that was not read. */
+export function statusIn(tasks: ReadonlyMap<string, Task>): (id: string) => TaskStatus | undefined {
+  return (id) => {
+    const task = tasks.get(id);
+    return task?.data === undefined ? undefined : statusOf(task);
+  };
+}
+
 /** One page of the keys of all tasks. Each page may be of a later revision than the one before. */
 export interface Page {
   /** The last key that the page covers; undefined for the last page, which covers all keys after the one before. */
