@@ -7,6 +7,7 @@ import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../mod
 import { revisionOf } from '../model/as-of.ts';
 import { pauseBefore } from '../model/link.ts';
 import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, textIn, timeIn } from '../model/read.ts';
+import { routeOf } from '../model/needs.ts';
 import { SentEvents } from '../model/sent.ts';
 import type { Happening } from '../model/types.ts';
 import { get, getText, keptToken, type PastEvents, pastEvents, Refused, stream } from './api.ts';
@@ -255,10 +256,8 @@ export class Connection {
   }
 
   async #readOne(name: string): Promise<void> {
-    const slash = name.indexOf('/');
-    const path = `/v1/${name.slice(0, slash)}s/${encodeURIComponent(name.slice(slash + 1))}`;
     try {
-      const answer = await get(path);
+      const answer = await get(`/v1${routeOf(name)}`);
       const now = this.#store.snapshot.now;
       this.#store.learned((state) =>
         name.startsWith('task/')

@@ -2,6 +2,7 @@
 import type { Draft } from './apply.ts';
 import { isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
 import { numberOrNull, pipelineIn, taskIn, textIn, textOrNull, textsIn } from './read.ts';
+import { kindAndName } from './text.ts';
 import type { Counts, Happening, Member, Pipeline, PipelineState, State, Task, TaskStatus } from './types.ts';
 
 const STATUS: Readonly<Record<string, TaskStatus>> = {
@@ -73,8 +74,8 @@ function unknownTask(id: string, { at, holder }: Happening): Task {
 
 /** Removes a resource: the server answered that it did not exist at this revision. */
 export function forgotten(state: State, resource: string, revision: number): State {
-  const id = resource.slice(resource.indexOf('/') + 1);
-  const isTask = resource.startsWith('task/');
+  const [kind, id] = kindAndName(resource);
+  const isTask = kind === 'task';
   if (isOutdated({ revision }, (isTask ? state.tasks : state.pipelines).get(id))) return state;
   const next = read(state, resource);
   const others = <T>(all: ReadonlyMap<string, T>): Map<string, T> => new Map([...all].filter(([one]) => one !== id));
@@ -117,9 +118,9 @@ export function workRead(state: State, work: State): State {
   const isUnread = (name: string): boolean => {
     if (name === 'members') return !hasMembers;
     if (name === 'witness') return false;
-    const id = name.slice(name.indexOf('/') + 1);
-    if (name.startsWith('task/')) return isOutdated({ revision }, tasks.get(id));
-    return !name.startsWith('pipeline/') || isOutdated({ revision }, pipelines.get(id));
+    const [kind, id] = kindAndName(name);
+    if (kind === 'task') return isOutdated({ revision }, tasks.get(id));
+    return kind !== 'pipeline' || isOutdated({ revision }, pipelines.get(id));
   };
   return {
     ...state,

@@ -6,6 +6,7 @@
 import { pipelineAfter, taskAfter, workRead } from './apply-tasks.ts';
 import { bound, isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
 import { counted, countedBefore, withDenials } from './rates.ts';
+import { kindAndName } from './text.ts';
 import { holdIn, items, numberIn, resourceIn, textIn, waiterIn } from './read.ts';
 import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
@@ -76,16 +77,14 @@ function keepWithinBounds({ resources, tasks, pipelines, unread }: Draft): void 
   ];
   if (!wereLeftOut.includes(true)) return;
   for (const name of unread) {
-    const [kind, id] = [name.slice(0, name.indexOf('/')), name.slice(name.indexOf('/') + 1)];
+    const [kind, id] = kindAndName(name);
     const isListed = kind === 'task' ? tasks.has(id) : kind === 'pipeline' ? pipelines.has(id) : resources.has(name);
     if (!isListed && name !== 'members' && name !== 'witness') unread.delete(name);
   }
 }
 
 function applyOne(draft: Draft, event: Happening, snapshot: number): void {
-  const slash = event.resource.indexOf('/');
-  const kind = event.resource.slice(0, slash);
-  const name = event.resource.slice(slash + 1);
+  const [kind, name] = kindAndName(event.resource);
   switch (kind) {
     case 'lock':
     case 'semaphore':

@@ -6,14 +6,13 @@ import type { Snapshot } from '../live/store.ts';
 import { hasChangedHands, ifItChanges, newestToken, willBreak } from '../model/breaking.ts';
 import { routeOf } from '../model/needs.ts';
 import { unused } from '../model/apply.ts';
-import type { Resource } from '../model/types.ts';
+import { kindAndName } from '../model/text.ts';
+import type { Kind, Resource } from '../model/types.ts';
 import { ask, store } from './app.ts';
 
 export function askToBreak(resource: string): void {
-  const slash = resource.indexOf('/');
-  const kind = resource.startsWith('lock/') ? 'lock' : 'semaphore';
-  const now = ({ state }: Snapshot): Resource =>
-    state?.resources.get(resource) ?? unused(kind, resource.slice(slash + 1));
+  const [kind, name] = kindAndName(resource);
+  const now = ({ state }: Snapshot): Resource => state?.resources.get(resource) ?? unused(kind as Kind, name);
   const opened = now(store.snapshot);
   const meant = newestToken(opened);
   ask({

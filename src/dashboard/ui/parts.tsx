@@ -6,6 +6,7 @@ import type { View } from '../model/route.ts';
 import { halves, shortened, visible } from '../model/text.ts';
 import { clock, duration, exact } from '../model/time.ts';
 import { copy, say, store } from './app.ts';
+import { type Sign, SignalSign } from './signs.tsx';
 
 /** A name that may be long or strange. `kind` stands before it, fainter. */
 export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Element {
@@ -48,6 +49,22 @@ export function Since({ at, class: name = '' }: { at: number; class?: string }):
 
 export function At({ at }: { at: number }): JSX.Element {
   return <time title={exact(at)}>{clock(at)}</time>;
+}
+
+interface NoteProps {
+  readonly sign: Sign;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+/** A sentence about the state of something, after its sign. */
+export function Note({ sign, class: name = '', children }: NoteProps): JSX.Element {
+  return (
+    <div class={`note ${name}`}>
+      <SignalSign is={sign} label="" />
+      <span>{children}</span>
+    </div>
+  );
 }
 
 interface PanelProps {

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import type { Loaded } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';
-import { shortened } from '../model/text.ts';
+import { kindAndName, shortened } from '../model/text.ts';
 import { plural } from '../model/time.ts';
 import type { Deadlock } from '../model/types.ts';
 import { address, dismiss } from '../ui/app.ts';
@@ -29,8 +29,8 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Loaded; name: string
   };
   const resources = [...new Set(of.cycle.map(({ resource }) => resource))];
   const flags = resources.map((one) => {
-    const word = shellWord(one.slice(one.indexOf('/') + 1));
-    return one.startsWith('lock/') ? `--lock ${word}` : `--sem ${word}`;
+    const [kind, name] = kindAndName(one);
+    return `--${kind === 'lock' ? 'lock' : 'sem'} ${shellWord(name)}`;
   });
   return (
     <>
@@ -38,11 +38,9 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Loaded; name: string
         sign="caution"
         title="Deadlock, broken"
         under={
-          <>
-            <span>
-              <Since at={of.at} /> ago · <Name of={of.victim} /> was refused, nobody else lost anything
-            </span>
-          </>
+          <span>
+            <Since at={of.at} /> ago · <Name of={of.victim} /> was refused, nobody else lost anything
+          </span>
         }
       >
         <Button class="main-deed" onClick={settle}>

@@ -9,10 +9,10 @@ import { count, duration, plural, span } from '../model/time.ts';
 import type { Hold, Resource, State } from '../model/types.ts';
 import { graphOf } from '../model/waits.ts';
 import { HoldHistory } from '../ui/hold-history.tsx';
-import { At, CommandLine, Facts, Name, Panel, Since } from '../ui/parts.tsx';
+import { At, CommandLine, Facts, Name, Note, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { ResourceHead, useSight } from '../ui/resource-head.tsx';
-import { SignalSign, TallSignal } from '../ui/signs.tsx';
+import { TallSignal } from '../ui/signs.tsx';
 import { WaitGraph } from '../ui/wait-graph.tsx';
 
 const HOUR_MS = 3_600_000;
@@ -146,46 +146,37 @@ function Why({ of, state, now, median }: SectionProps): JSX.Element {
   const aspect = aspectOf(state, of, now);
   if (hold === undefined) {
     return (
-      <div class="note">
-        <SignalSign is="clear" label="" />
-        <span>
-          Free. The next to ask gets it with a token above <b>{count(of.token)}</b>.
-        </span>
-      </div>
+      <Note sign="clear">
+        Free. The next to ask gets it with a token above <b>{count(of.token)}</b>.
+      </Note>
     );
   }
   if (aspect === 'danger') {
     return (
-      <div class="note">
-        <SignalSign is="danger" label="" />
-        <span>
-          The lease ended and this lock is set to <b>alert</b>: it changes hands only when an administrator breaks it.
-        </span>
-      </div>
+      <Note sign="danger">
+        The lease ended and this lock is set to <b>alert</b>: it changes hands only when an administrator breaks it.
+      </Note>
     );
   }
   const { root } = graphOf(state, of);
   const times = median === undefined || median < 1 ? undefined : (now - hold.acquiredAt) / median;
   return (
-    <div class="note">
-      <SignalSign is={aspect === 'caution' ? 'caution' : 'held'} label="" />
-      <span>
-        {root === undefined ? (
-          'Nobody waits.'
-        ) : (
-          <>
-            Everyone here waits, in the end, for{' '}
-            <b>
-              <bdi>{shortened(root, 80)}</bdi>
-            </b>
-            .
-          </>
-        )}
-        {median !== undefined && ` The median hold of this lock is ${span(median)}`}
-        {times !== undefined && times >= 2 && `; this one is ${times < 10 ? times.toFixed(1) : count(times)}× that`}
-        {median !== undefined && '.'}
-      </span>
-    </div>
+    <Note sign={aspect === 'caution' ? 'caution' : 'held'}>
+      {root === undefined ? (
+        'Nobody waits.'
+      ) : (
+        <>
+          Everyone here waits, in the end, for{' '}
+          <b>
+            <bdi>{shortened(root, 80)}</bdi>
+          </b>
+          .
+        </>
+      )}
+      {median !== undefined && ` The median hold of this lock is ${span(median)}`}
+      {times !== undefined && times >= 2 && `; this one is ${times < 10 ? times.toFixed(1) : count(times)}× that`}
+      {median !== undefined && '.'}
+    </Note>
   );
 }
 

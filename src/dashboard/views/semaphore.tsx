@@ -8,7 +8,7 @@ import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
 import { ask, type AskedDeed, whyNot } from '../ui/app.ts';
-import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
+import { CommandLine, Deed, Name, Note, Panel, Since } from '../ui/parts.tsx';
 import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { leaseLeft, shellWord } from './lock.tsx';
@@ -98,13 +98,10 @@ function resizing(of: Resource): AskedDeed {
 /** Tells every reader why the semaphore grants nothing. */
 function DrainNote({ of: { by, at, reason } }: { of: NonNullable<Resource['drained']> }): JSX.Element {
   return (
-    <div class="note panel spaced">
-      <SignalSign is="caution" label="" />
-      <span>
-        Drained by <Name of={by} /> <Since at={at} /> ago: <bdi>{shortened(reason, 400)}</bdi>. Requests wait, and
-        holders keep what they have.
-      </span>
-    </div>
+    <Note sign="caution" class="panel spaced">
+      Drained by <Name of={by} /> <Since at={at} /> ago: <bdi>{shortened(reason, 400)}</bdi>. Requests wait, and holders
+      keep what they have.
+    </Note>
   );
 }
 

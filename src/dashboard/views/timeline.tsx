@@ -6,7 +6,7 @@ import type { Loaded } from '../live/store.ts';
 import { rebuilt } from '../live/travel.ts';
 import { routeOf } from '../model/needs.ts';
 import { items, object } from '../model/read.ts';
-import { shortened } from '../model/text.ts';
+import { kindAndName, shortened } from '../model/text.ts';
 import { clock, count, plural } from '../model/time.ts';
 import {
   EVENT_KINDS,
@@ -116,9 +116,7 @@ export function Timeline({ snapshot }: { snapshot: Loaded }): JSX.Element {
 
 function EventRow({ of }: { of: Happening }): JSX.Element {
   const { sign, words, tail } = saidOf(of);
-  const slash = of.resource.indexOf('/');
-  const kind = of.resource.slice(0, Math.max(0, slash));
-  const name = of.resource.slice(slash + 1);
+  const [kind, name] = kindAndName(of.resource);
   // A member that joins or leaves is both actor and resource.
   const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
@@ -239,7 +237,7 @@ function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof ST
       <span class="faint num">
         <At at={of.time} />
       </span>
-      <Name of={of.resource.slice(of.resource.indexOf('/') + 1)} />
+      <Name of={kindAndName(of.resource)[1]} />
       <span class="right faint num">{count(of.seq)}</span>
       <code class="faint" title={of.hash}>
         {of.hash.slice(0, 6)}
