@@ -8,6 +8,7 @@ import type { Deadlock } from '../model/types.ts';
 import { address, dismiss } from '../ui/app.ts';
 import { Button, CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
+import { ArrowTip, Label } from '../ui/signs.tsx';
 import { shellWord } from './lock.tsx';
 
 export function OneDeadlock({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
@@ -104,11 +105,7 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
         role="img"
         aria-label={`${told.join('; ')}. ${of.victim} was refused.`}
       >
-        <defs>
-          <marker id="step" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0l8 4-8 4z" fill="context-stroke" />
-          </marker>
-        </defs>
+        <ArrowTip id="step" fill="context-stroke" />
         {stops.map((stop, place) => {
           const [one, other] = [at(place), at((place + 1) % stops.length)];
           const isCut = stop.isVictim;
@@ -160,24 +157,16 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
                 }}
                 stroke-dasharray={stop.isVictim ? '5 3' : undefined}
               />
-              <text
-                x={SIZE.width / 2}
-                y={stop.isVictim ? 20 : 28}
-                text-anchor="middle"
-                font-size="13"
-                font-weight="600"
-                fill="var(--ink)"
+              <Label
+                {...{ x: SIZE.width / 2, y: stop.isVictim ? 20 : 28, anchor: 'middle', size: 13 }}
+                {...{ weight: 600, fill: 'var(--ink)' }}
               >
                 {shortened(
                   stop.label.length > 19 ? `${stop.label.slice(0, 9)}…${stop.label.slice(-8)}` : stop.label,
                   19,
                 )}
-              </text>
-              {stop.isVictim && (
-                <text x={SIZE.width / 2} y="36" text-anchor="middle" font-size="11.500" fill="var(--ink2)">
-                  refused
-                </text>
-              )}
+              </Label>
+              {stop.isVictim && <Label {...{ x: SIZE.width / 2, y: 36, anchor: 'middle', size: 11.5 }}>refused</Label>}
             </g>
           );
         })}
