@@ -33,21 +33,16 @@ import {
   type OperationResult,
   pairIn,
   readPages,
-  type ReadResult,
   type Revision,
 } from '../../store/index.ts';
+import { fullPages } from '../../store/operations.ts';
 import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/**
- * The first page has this number of keys, later ones as many as make an answer of about this size. Each page costs etcd a walk
- * over all keys, and a long page blocks the event loop.
- */
-const FIRST_PAGE = 500;
-const LARGEST_PAGE = 2500;
-const PAGE_CHARACTERS = 512 * 1024;
+/** Each page costs etcd a walk over all keys, and a long page blocks the event loop. */
+const PAGES = fullPages(500, 2500);
 
 /** The task with one of its keys replaced by what was read. */
 export function withPart(task: Task, pair: KeyValue): Task {
@@ -228,17 +223,9 @@ export interface Page {
 
 export async function* taskPages(runtime: Runtime): AsyncIterable<Page> {
   const { store, stopped } = runtime;
-  for await (const { pairs, more, revision } of readPages(store, ALL_TASKS, nextLimit, stopped)) {
+  for await (const { pairs, more, revision } of readPages(store, ALL_TASKS, PAGES, stopped)) {
     yield { last: more ? pairs.at(-1)?.key : undefined, revision, pairs };
   }
-}
-
-/** As many keys as fit into one answer, if their values are about as long as those of the page before. */
-function nextLimit(page: ReadResult | undefined): number {
-  if (page === undefined) return FIRST_PAGE;
-  const { pairs } = page;
-  const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
-  return Math.max(1, Math.min(LARGEST_PAGE, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
 }
 
 /** All tasks, read page by page. */
