@@ -7,9 +7,6 @@ import { store } from './app.ts';
 import { Name, Since } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
 
-export const TRACK_HEIGHT = 36;
-export const NARROW_TRACK_HEIGHT = 72;
-
 interface HeadsProps {
   readonly name?: string;
   /** The word over what is beside the section. */

@@ -12,7 +12,7 @@ import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { Choices, FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Nothing, Panel } from '../ui/parts.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
-import { NARROW_TRACK_HEIGHT, TRACK_HEIGHT, TrackHeads, TrackRow } from '../ui/track.tsx';
+import { TrackHeads, TrackRow } from '../ui/track.tsx';
 import { useGitHub } from '../ui/github.ts';
 import { LockedIssues } from './github.tsx';
 
@@ -82,7 +82,7 @@ export function Locks({ snapshot }: { snapshot: Loaded }): JSX.Element {
           <TrackHeads />
           <WindowedList
             rows={rows}
-            height={isNarrow ? NARROW_TRACK_HEIGHT : TRACK_HEIGHT}
+            heights={[36, 72]}
             keyOf={(one: Resource) => one.resource}
             draw={(one: Resource) => <TrackRow of={one} cars={isNarrow ? 1 : 4} />}
             onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}

@@ -5,7 +5,7 @@ import { crewOf, type Leadership, leadershipsOf, type Mate, placeOf } from '../m
 import { routeOf } from '../model/needs.ts';
 import { shortened, visible } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { WindowedList } from '../ui/list.tsx';
 import { Heads, ListHead } from '../ui/list-parts.tsx';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
@@ -16,7 +16,6 @@ const RADIUS = 148;
 
 export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, now } = snapshot;
-  const isNarrow = useNarrow();
   const crew = crewOf(state, now);
   const live = crew.filter(({ member }) => member !== null);
   const leads = leadershipsOf(state);
@@ -43,7 +42,7 @@ export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
             <Heads class="members" left={['Member', 'Role']} right={['Assets', 'Holds', 'Joined']} />
             <WindowedList
               rows={crew}
-              height={isNarrow ? 44 : 36}
+              heights={[36, 44]}
               keyOf={({ id }: Mate) => id}
               draw={(mate: Mate) => <MateRow of={mate} />}
               label="Members"

@@ -6,7 +6,7 @@ import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import type { Pipeline, PipelineState } from '../model/types.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { WindowedList } from '../ui/list.tsx';
 import { Choices, FilterField, Heads, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Name, Nothing, Since } from '../ui/parts.tsx';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
@@ -29,7 +29,6 @@ const STATES: readonly (readonly [string, string])[] = [
 
 export function Pipelines({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, route } = snapshot;
-  const isNarrow = useNarrow();
   const { q = '', is = '' } = route.filters;
   const all = [...state.pipelines.values()];
   const rows = pipelinesShown(state, q, is);
@@ -55,7 +54,7 @@ export function Pipelines({ snapshot }: { snapshot: Loaded }): JSX.Element {
             <Heads class="pipelines" left={['Pipeline', 'Line', 'State', 'Driver']} right={['Since']} />
             <WindowedList
               rows={rows}
-              height={isNarrow ? 64 : 40}
+              heights={[40, 64]}
               keyOf={(one: Pipeline) => one.id}
               draw={(one: Pipeline) => <PipelineRow of={one} />}
               label="Pipelines"

@@ -8,7 +8,7 @@ import { usedOf } from '../model/slots.ts';
 import { count, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
 import { connection } from '../ui/app.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { WindowedList } from '../ui/list.tsx';
 import { FilterField, Heads, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Name, Nothing } from '../ui/parts.tsx';
 import { LongestWait } from '../ui/track.tsx';
@@ -19,7 +19,6 @@ import { SlotStrip } from './slots.tsx';
 export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, route } = snapshot;
   const { q = '' } = route.filters;
-  const isNarrow = useNarrow();
   const all = matching(state, { kind: 'semaphore', text: '', is: '' });
   const rows = useSteadyOrder(snapshot, (of) => matching(of, { kind: 'semaphore', text: q, is: '' }), 'need', q);
   useEffect(() => () => connection.see([]), []);
@@ -44,7 +43,7 @@ export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
             <Heads class="semaphores" left={['Semaphore', 'Slots']} right={['In use', 'Waiting', 'Longest']} />
             <WindowedList
               rows={rows}
-              height={isNarrow ? 64 : 40}
+              heights={[40, 64]}
               keyOf={(one: Resource) => one.resource}
               draw={(one: Resource) => <SemaphoreRow of={one} snapshot={snapshot} />}
               onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}

@@ -19,7 +19,7 @@ import {
 } from '../model/timeline.ts';
 import type { Happening, Trouble } from '../model/types.ts';
 import { address, store } from '../ui/app.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { WindowedList } from '../ui/list.tsx';
 import { Choices, FilterField, ListHead } from '../ui/list-parts.tsx';
 import { Button, At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
 import { useAnswer, useFollowing, useRecorded } from '../ui/reading.ts';
@@ -31,13 +31,10 @@ const KINDS: readonly (readonly [string, string])[] = [
   ['', 'All'],
   ...EVENT_KINDS.map((kind) => [kind, `${kind[0]?.toUpperCase()}${kind.slice(1)}s`] as const),
 ];
-const ROW_HEIGHT = 36;
-const NARROW_ROW_HEIGHT = 56;
 const MOST_RECORDED = 12;
 
 export function Timeline({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, now, route } = snapshot;
-  const isNarrow = useNarrow();
   const past = useAnswer('/v1/history');
   const { resource = '', holder = '', kind = '' } = route.filters;
   const key = `${resource}\n${holder}\n${kind}\n${past === undefined}\n${snapshot.past?.at}\n${snapshot.past?.is}`;
@@ -82,7 +79,7 @@ export function Timeline({ snapshot }: { snapshot: Loaded }): JSX.Element {
         >
           <WindowedList
             rows={rows}
-            height={isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT}
+            heights={[36, 56]}
             keyOf={({ id }: Happening) => id}
             draw={(one: Happening) => <EventRow of={one} />}
             label="Events"
