@@ -78,7 +78,9 @@ export class PipelineDriver {
     this.#holder = pipelineHolder(records.id);
     const { signal } = terms;
     this.#over = AbortSignal.any([hold.signal, this.#taken.signal, ...(signal === undefined ? [] : [signal])]);
-    this.#guards = new PhaseGuards(parts, records, spec, terms, hold.holder, this.#over);
+    const { runtime, guards } = parts;
+    const { adapters } = terms;
+    this.#guards = new PhaseGuards({ runtime, guards, adapters, records, spec, driver: hold.holder, over: this.#over });
   }
 
   /** Drives until the pipeline is over, waits for a person, is stopped, or has another driver. */
