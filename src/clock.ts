@@ -74,6 +74,14 @@ export function pause(ms: number, signal?: AbortSignal, clock: Clock = systemClo
   });
 }
 
+/** Resolves when the signal has aborted. */
+export function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
 /** Aborts after `ms`. Unlike `AbortSignal.timeout`, which fires at once if the delay is too long, it takes any delay. */
 export function timeLimit(ms: number, clock: Clock = systemClock): { readonly signal: AbortSignal } & Timer {
   const over = new AbortController();

@@ -66,6 +66,11 @@ export function isMarked(error: unknown, mark: symbol): boolean {
   return typeof error === 'object' && error !== null && mark in error;
 }
 
+/** Throws `invalid` if a check of what a caller gave has found a problem. */
+export function refuseInvalid(problem: string | undefined): void {
+  if (problem !== undefined) throw new Failure('invalid', problem);
+}
+
 /** Passwords are hidden wherever a URL or an argument is shown. */
 export { redacted, redactedWords } from './core/redacted.ts';
 /** Messages show the offending value, cut so that a huge one does not hide the message itself. */

@@ -190,11 +190,11 @@ export type {
   DriveOptions,
   DriveOutcome,
   DriveAllOptions,
+  PipelineView,
   ResumeOptions,
   RunOptions as PipelineRunOptions,
   StartOutcome,
 } from './runtime/pipelines/terms.ts';
-export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
 export { type HeldBy, HoldLost, NotAcquired, type Refusal, type Refused } from './runtime/refusal.ts';
 export type {

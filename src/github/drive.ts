@@ -1,12 +1,37 @@
 /** Runs a procedure of the core: asks GitHub its questions, and returns the answers with their times. */
 import { type Clock, pause } from '../clock.ts';
-import type { Answer, CommitSeen, Instant, Procedure, Question, Reply } from '../core/github/index.ts';
+import type { Answer, Ask, CommitSeen, Instant, Procedure, Question, QuestionOf, Reply } from '../core/github/index.ts';
 import type { GitHubClient } from './client.ts';
 
 /** Thrown by `drive` once its signal aborts. No request is under way then. */
 export class Aborted extends Error {}
 
 const MOST_COMMITS = 1_000;
+
+type Requests = {
+  readonly [Kind in Exclude<Ask, 'commit' | 'pause'>]: (
+    client: GitHubClient,
+    question: QuestionOf<Kind>,
+  ) => Promise<Reply<unknown>>;
+};
+
+/** The request that answers each question. */
+const REQUESTS: Requests = {
+  issue: (client, { issue }) => client.getIssue(issue),
+  ref: (client, { ref }) => client.getRef(ref),
+  refs: (client, { prefix }) => client.listRefs(prefix),
+  'make-commit': (client, { message, parents }) => client.createCommit(message, parents),
+  'make-ref': (client, { ref, sha }) => client.createRef(ref, sha),
+  'move-ref': (client, { ref, sha }) => client.updateRef(ref, sha),
+  'move-refs': (client, { moves }) => client.updateRefs(moves),
+  'delete-ref': (client, { ref }) => client.deleteRef(ref),
+  assign: (client, { issue, login }) => client.assignIssue(issue, login),
+  unassign: (client, { issue, login }) => client.unassignIssue(issue, login),
+  comment: (client, { issue, body }) => client.addComment(issue, body),
+  comments: (client, { issue }) => client.listComments(issue),
+  'edit-comment': (client, { id, body }) => client.editComment(id, body),
+  'is-admin': (client) => client.isAdmin(),
+};
 
 export class Driver {
   readonly client: GitHubClient;
@@ -50,45 +75,16 @@ export class Driver {
     return reply;
   }
 
-  async #send(question: Question, signal: AbortSignal | undefined): Promise<Reply<unknown>> {
-    const { client } = this;
-    switch (question.ask) {
-      case 'issue':
-        return client.getIssue(question.issue);
-      case 'ref':
-        return client.getRef(question.ref);
-      case 'refs':
-        return client.listRefs(question.prefix);
-      case 'commit':
-        return this.commit(question.sha);
-      case 'make-commit':
-        return client.createCommit(question.message, question.parents);
-      case 'make-ref':
-        return client.createRef(question.ref, question.sha);
-      case 'move-ref':
-        return client.updateRef(question.ref, question.sha);
-      case 'move-refs':
-        return client.updateRefs(question.moves);
-      case 'delete-ref':
-        return client.deleteRef(question.ref);
-      case 'assign':
-        return client.assignIssue(question.issue, question.login);
-      case 'unassign':
-        return client.unassignIssue(question.issue, question.login);
-      case 'comment':
-        return client.addComment(question.issue, question.body);
-      case 'comments':
-        return client.listComments(question.issue);
-      case 'edit-comment':
-        return client.editComment(question.id, question.body);
-      case 'is-admin':
-        return client.isAdmin();
-      case 'pause': {
-        const spread = question.spread === true ? 1 + Math.random() / 2 : 1;
-        await pause(question.ms * spread, signal, this.clock);
-        return { kind: 'ok', value: null };
-      }
-    }
+  #send(question: Question, signal: AbortSignal | undefined): Promise<Reply<unknown>> {
+    if (question.ask === 'commit') return this.commit(question.sha);
+    if (question.ask === 'pause') return this.#pause(question, signal);
+    const send = REQUESTS[question.ask] as (client: GitHubClient, asked: Question) => Promise<Reply<unknown>>;
+    return send(this.client, question);
+  }
+
+  async #pause({ ms, spread }: QuestionOf<'pause'>, signal: AbortSignal | undefined): Promise<Reply<null>> {
+    await pause(ms * (spread === true ? 1 + Math.random() / 2 : 1), signal, this.clock);
+    return { kind: 'ok', value: null };
   }
 
   async commit(sha: string): Promise<Reply<CommitSeen>> {

@@ -19,7 +19,7 @@ import {
   release,
   type Settings,
 } from '../core/github/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure, refuseInvalid } from '../failure.ts';
 import { randomHex } from '../host/index.ts';
 import { Budget, type BudgetView } from './budget.ts';
 import type { CachedLock, LockCache } from './cache.ts';
@@ -84,12 +84,12 @@ export class LockManager implements AsyncDisposable {
   /** Locks all of them or none: in one move if GitHub has GraphQL, otherwise one after the other in the order of their numbers. */
   async acquireMany(issueNumbers: readonly number[], options: AcquireOptions): Promise<ManyResult> {
     const issues = [...new Set(issueNumbers)].sort((one, other) => one - other);
-    const problem =
+    refuseInvalid(
       problemWith(issues, options) ??
-      (options.lockTimeoutMs === undefined
-        ? undefined
-        : problemIn({ ...this.#settings, lockTimeoutMs: options.lockTimeoutMs }));
-    if (problem !== undefined) throw new Failure('invalid', problem);
+        (options.lockTimeoutMs === undefined
+          ? undefined
+          : problemIn({ ...this.#settings, lockTimeoutMs: options.lockTimeoutMs })),
+    );
     const held = issues.map((issue) => this.#holdOf(issue, options.workerId));
     if (held.every((hold) => hold !== undefined)) return { success: true, lockIds: issues, locks: held };
     const since = this.#driver.clock.monotonic();
@@ -99,12 +99,7 @@ export class LockManager implements AsyncDisposable {
   }
 
   async #acquire(issues: readonly number[], options: AcquireOptions): Promise<ManyResult> {
-    const refused = (refusal: LockReason): ManyResult => ({
-      success: false,
-      lockIds: issues,
-      error: textOf(refusal),
-      reason: refusal,
-    });
+    const refused = (reason: LockReason): ManyResult => ({ lockIds: issues, ...failed(reason) });
     const isCancelled = (): boolean => options.signal?.aborted === true;
     if (isCancelled()) return refused({ kind: 'aborted' });
     const [login, fullMs] = await Promise.all([
@@ -117,13 +112,8 @@ export class LockManager implements AsyncDisposable {
     }
     const account = login.kind === 'ok' ? login.value : null;
     const request: AcquireRequest = {
-      ...{
-        issues,
-        hold: this.#unique(),
-        workerId: options.workerId,
-        nodeId: options.nodeId,
-        taskInfo: options.taskInfo ?? {},
-      },
+      ...{ issues, hold: this.#unique(), workerId: options.workerId, nodeId: options.nodeId },
+      taskInfo: options.taskInfo ?? {},
       ...{ strategy: options.conflictStrategy ?? ConflictStrategy.RETRY, login: account },
       ...(options.reason !== undefined && { reason: options.reason }),
     };
@@ -195,35 +185,24 @@ export class LockManager implements AsyncDisposable {
 
   /** Releases a lock of this manager, or one that an earlier process of the same worker left. */
   async releaseLock(issueNumber: number, workerId: string, outcome = 'completed'): Promise<ReleaseResult> {
-    const failed = (reason: LockReason): ReleaseResult => ({
-      success: false,
-      lockId: issueNumber,
-      error: textOf(reason),
-      reason,
-    });
+    const refused = (reason: LockReason): ReleaseResult => ({ lockId: issueNumber, ...failed(reason) });
     const hold = this.#holdOf(issueNumber, workerId);
-    if (hold !== undefined) {
-      const released = await hold.release(outcome);
-      if (released.kind === 'released') return { success: true, lockId: issueNumber };
-      if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
-      return failed({ kind: 'unreachable', message: released.message ?? 'the outcome is not known' });
-    }
+    if (hold !== undefined) return released(issueNumber, await hold.release(outcome));
     const found = await this.#reader.find(issueNumber);
-    if ('reason' in found) return failed(found.reason);
+    if ('reason' in found) return refused(found.reason);
     const { held, record } = found;
     if (held === undefined || record?.lock.worker_id !== workerId) {
       const by = record?.state === 'held' ? record.lock.worker_id : null;
-      return failed({ kind: 'not-owner', issue: issueNumber, by });
+      return refused({ kind: 'not-owner', issue: issueNumber, by });
     }
-    const released = await this.#driver.drive(
-      release(held, { nonce: this.#unique(), at: this.#driver.instant(), outcome, iso: this.#driver.serverIso() }),
-    );
-    if (released.kind === 'released') {
-      this.#forget(issueNumber);
-      return { success: true, lockId: issueNumber };
-    }
-    if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
-    return failed({ kind: 'unreachable', message: released.message });
+    const answer = await this.#release(held, outcome);
+    if (answer.kind === 'released') this.#forget(issueNumber);
+    return released(issueNumber, answer);
+  }
+
+  #release(held: Held, outcome: string): Promise<ReleaseOutcome> {
+    const at = { nonce: this.#unique(), at: this.#driver.instant(), iso: this.#driver.serverIso() };
+    return this.#driver.drive(release(held, { ...at, outcome }));
   }
 
   /** Reads the ref, which decides; comments may be older. */
@@ -279,17 +258,14 @@ export class LockManager implements AsyncDisposable {
   /** For holds. */
   async release(hold: GitHubHold, outcome: string): Promise<ReleaseOutcome> {
     await this.#heartbeats.remove(hold);
-    const released = await this.#driver.drive(
-      release(hold.held, { nonce: this.#unique(), at: this.#driver.instant(), outcome, iso: this.#driver.serverIso() }),
-    );
+    const answer = await this.#release(hold.held, outcome);
     this.#forget(hold.issue);
-    return released;
+    return answer;
   }
 
   /** For holds. */
   async extend(hold: GitHubHold, timeoutMs: number): Promise<boolean> {
-    const problem = problemIn({ ...this.#settings, lockTimeoutMs: timeoutMs });
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(problemIn({ ...this.#settings, lockTimeoutMs: timeoutMs }));
     const { seq } = hold.held.record;
     await this.#heartbeats.now(new Map([[hold, timeoutMs]]));
     return hold.isValid && hold.held.record.seq > seq;
@@ -297,8 +273,7 @@ export class LockManager implements AsyncDisposable {
 
   /** For holds. */
   async publish(hold: GitHubHold, branch: BranchMove): Promise<PublishOutcome> {
-    const problem = branchProblem(branch);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(branchProblem(branch));
     return this.#heartbeats.publish(hold, branch);
   }
 
@@ -333,4 +308,14 @@ export class LockManager implements AsyncDisposable {
   #unique(): string {
     return `${this.#id}${randomHex(4)}-${++this.#number}`;
   }
+}
+
+function failed(reason: LockReason): { readonly success: false; readonly error: string; readonly reason: LockReason } {
+  return { success: false, error: textOf(reason), reason };
+}
+
+function released(issue: number, { kind, message = 'the outcome is not known' }: ReleaseOutcome): ReleaseResult {
+  if (kind === 'released') return { success: true, lockId: issue };
+  const lost: LockReason = { kind: 'not-owner', issue, by: null };
+  return { lockId: issue, ...failed(kind === 'already-lost' ? lost : { kind: 'unreachable', message }) };
 }

@@ -63,6 +63,8 @@ const MOVE = `mutation ($input: UpdateRefsInput!) {
 /** The queries, exported so that tests can check them against GitHub's schema. */
 export const GRAPHQL: readonly string[] = [TIPS, MOVE];
 
+type Parameters = Readonly<Record<string, unknown>>;
+
 /** A client of GitHub's REST and GraphQL APIs. */
 export class OctokitClient implements GitHubClient {
   /** `owner/name`. */
@@ -102,62 +104,47 @@ export class OctokitClient implements GitHubClient {
 
   /** One issue. */
   async getIssue(issue: number): Promise<Reply<IssueSeen>> {
-    const reply = await this.#ask('GET /repos/{owner}/{repo}/issues/{issue_number}', { issue_number: issue });
+    const reply = await this.#ask(`GET /issues/${issue}`);
     return valued(reply, (data) => ({ isOpen: data['state'] === 'open', assignees: loginsIn(data) }));
   }
 
   /** Assigns an issue to an account, if GitHub allows it. */
   async assignIssue(issue: number, login: string): Promise<Reply<{ readonly assignees: readonly string[] }>> {
-    const reply = await this.#write('POST /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
-      issue_number: issue,
-      assignees: [login],
-    });
+    const reply = await this.#write(`POST /issues/${issue}/assignees`, { assignees: [login] });
     return valued(reply, (data) => ({ assignees: loginsIn(data) }));
   }
 
   /** Removes an account from the assignees. */
   async unassignIssue(issue: number, login: string): Promise<Reply<null>> {
-    return done(
-      await this.#write('DELETE /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
-        issue_number: issue,
-        assignees: [login],
-      }),
-    );
+    return done(await this.#write(`DELETE /issues/${issue}/assignees`, { assignees: [login] }));
   }
 
   /** Writes a comment. */
   async addComment(issue: number, body: string): Promise<Reply<{ readonly id: number }>> {
-    const reply = await this.#write('POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {
-      issue_number: issue,
-      body,
-    });
+    const reply = await this.#write(`POST /issues/${issue}/comments`, { body });
     return valued(reply, (data) => ({ id: Number(data['id']) }));
   }
 
   /** Replaces the text of a comment. */
   async editComment(id: number, body: string): Promise<Reply<null>> {
-    return done(
-      await this.#write('PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}', { comment_id: id, body }),
-    );
+    return done(await this.#write(`PATCH /issues/comments/${id}`, { body }));
   }
 
   /** The newest hundred comments. */
   async listComments(issue: number): Promise<Reply<readonly CommentSeen[]>> {
-    const reply = await this.#pages('GET /repos/{owner}/{repo}/issues/{issue_number}/comments', {
-      issue_number: issue,
-    });
+    const reply = await this.#pages(`GET /issues/${issue}/comments`);
     return valuedList(reply, (data) => ({ id: Number(data['id']), body: textIn(data, 'body') }));
   }
 
   /** Where a ref is. */
   async getRef(ref: string): Promise<Reply<RefSeen>> {
-    const reply = await this.#ask('GET /repos/{owner}/{repo}/git/ref/{+ref}', { ref: short(ref) });
+    const reply = await this.#ask('GET /git/ref/{+ref}', { ref: short(ref) });
     return valued(reply, refIn);
   }
 
   /** Reads no pages, because GitHub returns all of them at once. */
   async listRefs(prefix: string): Promise<Reply<readonly RefSeen[]>> {
-    const route = 'GET /repos/{owner}/{repo}/git/matching-refs/{+ref}';
+    const route = 'GET /git/matching-refs/{+ref}';
     const reply = await this.#ask(route, { ref: short(prefix).replace(/\/$/, '') }, true);
     if (reply.kind !== 'ok') return reply;
     // Without the slash at its end, the prefix may match other refs too.
@@ -171,19 +158,17 @@ export class OctokitClient implements GitHubClient {
 
   /** Makes a ref; GitHub refuses if it exists. */
   async createRef(ref: string, sha: string): Promise<Reply<null>> {
-    return done(await this.#write('POST /repos/{owner}/{repo}/git/refs', { ref, sha }));
+    return done(await this.#write('POST /git/refs', { ref, sha }));
   }
 
   /** Moves a ref forward, never by force. */
   async updateRef(ref: string, sha: string): Promise<Reply<null>> {
-    return done(
-      await this.#write('PATCH /repos/{owner}/{repo}/git/refs/{+ref}', { ref: short(ref), sha, force: false }),
-    );
+    return done(await this.#write('PATCH /git/refs/{+ref}', { ref: short(ref), sha, force: false }));
   }
 
   /** Deletes a ref. */
   async deleteRef(ref: string): Promise<Reply<null>> {
-    return done(await this.#write('DELETE /repos/{owner}/{repo}/git/refs/{+ref}', { ref: short(ref) }));
+    return done(await this.#write('DELETE /git/refs/{+ref}', { ref: short(ref) }));
   }
 
   /** Moves several refs, or none. */
@@ -203,7 +188,7 @@ export class OctokitClient implements GitHubClient {
 
   /** One commit. */
   async getCommit(sha: string): Promise<Reply<CommitSeen>> {
-    const reply = await this.#ask('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', { commit_sha: sha });
+    const reply = await this.#ask('GET /git/commits/{sha}', { sha });
     return valued(reply, (data) => ({
       sha: textIn(data, 'sha'),
       message: textIn(data, 'message'),
@@ -217,7 +202,7 @@ export class OctokitClient implements GitHubClient {
     message: string,
     parents: readonly string[],
   ): Promise<Reply<{ readonly sha: string; readonly dateMs: number }>> {
-    const reply = await this.#write('POST /repos/{owner}/{repo}/git/commits', { message, tree: EMPTY_TREE, parents });
+    const reply = await this.#write('POST /git/commits', { message, tree: EMPTY_TREE, parents });
     return valued(reply, (data) => ({ sha: textIn(data, 'sha'), dateMs: committedMs(data) }));
   }
 
@@ -233,13 +218,9 @@ export class OctokitClient implements GitHubClient {
       const { nodes, pageInfo } = asObject(refs);
       for (const node of listIn(nodes)) {
         const target = asObject(node['target']);
+        const [ref, sha] = [prefix + textIn(node, 'name'), textIn(target, 'oid')];
         const dateMs = Date.parse(textIn(target, 'committedDate'));
-        tips.push({
-          ref: prefix + textIn(node, 'name'),
-          sha: textIn(target, 'oid'),
-          message: textIn(target, 'message'),
-          dateMs,
-        });
+        tips.push({ ref, sha, message: textIn(target, 'message'), dateMs });
       }
       if (asObject(pageInfo)['hasNextPage'] !== true) return { ...reply, value: tips };
       after = textIn(asObject(pageInfo), 'endCursor');
@@ -248,7 +229,7 @@ export class OctokitClient implements GitHubClient {
 
   /** Open issues with an assignee. */
   async listAssigned(): Promise<Reply<readonly AssignedIssue[]>> {
-    const reply = await this.#pages('GET /repos/{owner}/{repo}/issues', { state: 'open', assignee: '*' });
+    const reply = await this.#pages('GET /issues', { state: 'open', assignee: '*' });
     return valuedList(reply, (data) => ({
       issue: Number(data['number']),
       title: textIn(data, 'title'),
@@ -259,7 +240,7 @@ export class OctokitClient implements GitHubClient {
   /** The account of the token; null if it belongs to an app. */
   async getLogin(): Promise<Reply<string | null>> {
     if (this.#login !== undefined) return { kind: 'ok', value: this.#login };
-    const reply = await this.#ask('GET /user', {});
+    const reply = await this.#ask('GET /user');
     // The token of a workflow or of an app has no account that could be assigned.
     if (reply.kind === 'denied') return { kind: 'ok', value: (this.#login = null) };
     const found = valued(reply, (data) => textIn(data, 'login'));
@@ -272,15 +253,13 @@ export class OctokitClient implements GitHubClient {
     const login = await this.getLogin();
     if (login.kind !== 'ok') return login;
     if (login.value === null) return { kind: 'ok', value: false };
-    const reply = await this.#ask('GET /repos/{owner}/{repo}/collaborators/{username}/permission', {
-      username: login.value,
-    });
+    const reply = await this.#ask('GET /collaborators/{username}/permission', { username: login.value });
     if (reply.kind === 'denied' || reply.kind === 'missing') return { ...reply, kind: 'ok', value: false };
     return valued(reply, (data) => data['permission'] === 'admin');
   }
 
   /** Explains a 404 to a write: GitHub gives it if the repository does not exist, and also if the token may not see it. */
-  async #write(route: string, parameters: Readonly<Record<string, unknown>>): Promise<Reply<unknown>> {
+  async #write(route: string, parameters: Parameters): Promise<Reply<unknown>> {
     const reply = await this.#ask(route, parameters);
     if (reply.kind !== 'missing') return reply;
     return {
@@ -290,7 +269,7 @@ export class OctokitClient implements GitHubClient {
     };
   }
 
-  async #pages(route: string, parameters: Readonly<Record<string, unknown>>): Promise<Reply<readonly unknown[]>> {
+  async #pages(route: string, parameters: Parameters = {}): Promise<Reply<readonly unknown[]>> {
     const all: unknown[] = [];
     for (let page = 1; ; page++) {
       const reply = await this.#ask(route, { ...parameters, per_page: PAGE, page }, true);
@@ -301,14 +280,13 @@ export class OctokitClient implements GitHubClient {
     }
   }
 
-  async #ask(route: string, parameters: Readonly<Record<string, unknown>>, isKept = false): Promise<Reply<unknown>> {
+  /** `route` is a path of the repository, or `/user`. */
+  async #ask(route: string, parameters: Parameters = {}, isKept = false): Promise<Reply<unknown>> {
     const key = `${route} ${JSON.stringify(parameters)}`;
     const known = isKept ? this.#known.get(key) : undefined;
     const headers = known === undefined ? {} : { 'if-none-match': known.etag };
-    const place = route.includes('{owner}') ? { owner: this.#owner, repo: this.#repo } : {};
-    const answer = await this.#send((octokit, request) =>
-      octokit.request(route, { ...place, ...parameters, headers, request }),
-    );
+    const whole = route.endsWith(' /user') ? route : route.replace(' ', ` /repos/${this.repository}`);
+    const answer = await this.#send((octokit, request) => octokit.request(whole, { ...parameters, headers, request }));
     if ('trouble' in answer) return answer.trouble;
     const date = dateIn(answer.headers);
     if (answer.status === 304 && known !== undefined) return { kind: 'ok', value: known.data, ...date };
@@ -317,7 +295,7 @@ export class OctokitClient implements GitHubClient {
     return { kind: 'ok', value: answer.data, ...date };
   }
 
-  async #graphql(query: string, variables: Readonly<Record<string, unknown>>): Promise<Reply<unknown>> {
+  async #graphql(query: string, variables: Parameters): Promise<Reply<unknown>> {
     const url = `${this.#base.pathname.replace(/\/$/, '').replace(/\/v3$/, '')}/graphql`;
     const answer = await this.#send((octokit, request) =>
       octokit.request(`POST ${new URL(url, this.#base).href}`, { query, variables, request }),

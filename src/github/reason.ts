@@ -20,28 +20,14 @@ export type LockReason =
   | { readonly kind: 'aborted' };
 
 export function reasonOf(refusal: Refusal, nowMs: number): LockReason {
-  switch (refusal.kind) {
-    case 'already-locked':
-      return { ...refusal, by: refusal.by.lock };
-    case 'retries-exhausted':
-      return { ...refusal, last: reasonOf(refusal.last, nowMs) };
-    case 'rate-limited': {
-      const { waitMs, ...rest } = refusal;
-      return { ...rest, until: new Date(nowMs + waitMs).toISOString() };
-    }
-    case 'not-together':
-      return { kind: 'unreachable', message: 'GitHub cannot move several refs at once' };
-    case 'assigned':
-    case 'race-lost':
-    case 'queued-behind':
-    case 'deadlock':
-    case 'unauthorised':
-    case 'issue-closed':
-    case 'issue-missing':
-    case 'foreign-ref':
-    case 'unreachable':
-      return refusal;
+  if (refusal.kind === 'already-locked') return { ...refusal, by: refusal.by.lock };
+  if (refusal.kind === 'retries-exhausted') return { ...refusal, last: reasonOf(refusal.last, nowMs) };
+  if (refusal.kind === 'rate-limited') {
+    const { waitMs, ...rest } = refusal;
+    return { ...rest, until: new Date(nowMs + waitMs).toISOString() };
   }
+  if (refusal.kind !== 'not-together') return refusal;
+  return { kind: 'unreachable', message: 'GitHub cannot move several refs at once' };
 }
 
 export function textOf(reason: LockReason): string {

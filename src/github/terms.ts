@@ -9,7 +9,7 @@ import {
   type Strategy,
   type TaskInfo,
 } from '../core/github/index.ts';
-import { Failure, shown } from '../failure.ts';
+import { refuseInvalid, shown } from '../failure.ts';
 import type { LockCache } from './cache.ts';
 import type { GitHubClient } from './client.ts';
 import type { GitHubHold } from './hold.ts';
@@ -122,8 +122,7 @@ export function settingsOf(options: LockManagerOptions): Settings {
     }),
   );
   const settings = { ...DEFAULTS, ...given };
-  const problem = problemIn(settings);
-  if (problem !== undefined) throw new Failure('invalid', problem);
+  refuseInvalid(problemIn(settings));
   return settings;
 }
 

@@ -1,7 +1,14 @@
 /** Opens a connection to one server, in the clear or over TLS. Its failure says how far it got and what was wrong. */
 import { connect as connectSocket, isIP, type Socket } from 'node:net';
 import { checkServerIdentity, connect as connectTls, type PeerCertificate } from 'node:tls';
-import { type Address, CallFailure, type Connect, type ConnectOptions, type TlsOptions } from './transport.ts';
+import {
+  type Address,
+  CallFailure,
+  type Connect,
+  type ConnectOptions,
+  serverOf,
+  type TlsOptions,
+} from './transport.ts';
 import { Http2Connection } from './http2/connection.ts';
 import { UNAVAILABLE } from './status.ts';
 import { takesNothing, SharedConnection } from './shared-connection.ts';
@@ -59,10 +66,6 @@ const open = (
     const deadline = clock.timer(timeoutMs, () => connection.abandon(`${server} ${progress} within ${timeoutMs} ms`));
     signal?.addEventListener('abort', giveUp);
   });
-
-function serverOf({ host, port }: Address): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
 
 /** Throws where an attempt is pointless: an unreadable key, an impossible port. */
 function openSocket({ host, port, tls }: Address, server: string): Socket {

@@ -12,6 +12,11 @@ export interface Address {
   readonly tls?: TlsOptions | undefined;
 }
 
+/** `127.0.0.1:2379`, for people. */
+export function serverOf({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /** How to use TLS. */
 export interface TlsOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key' | 'passphrase'> {
   /** The name that the server's certificate must carry; the host by default. */

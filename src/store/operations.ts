@@ -105,3 +105,19 @@ export async function* readPages(
     key = `${page.pairs.at(-1)?.key ?? ''}\0`;
   } while (page.more && page.pairs.length > 0);
 }
+
+/** About this many characters of values make a page: a longer one would block the event loop. */
+const PAGE_CHARACTERS = 512 * 1024;
+
+/**
+ * Page sizes for `readPages`: `first` keys, then as many as make a full page if their values are about as long as those of the
+ * page before, but at most `most`.
+ */
+export function fullPages(first: number, most: number): (page: ReadResult | undefined) => number {
+  return (page) => {
+    if (page === undefined) return first;
+    const { pairs } = page;
+    const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
+    return Math.max(1, Math.min(most, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
+  };
+}

@@ -6,7 +6,8 @@ import { boardRead, countedPast, deniedUpTo, isHeld, remembered } from '../model
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
 import { revisionOf } from '../model/as-of.ts';
 import { pauseBefore } from '../model/link.ts';
-import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, text, timeIn } from '../model/read.ts';
+import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, textIn, timeIn } from '../model/read.ts';
+import { routeOf } from '../model/needs.ts';
 import { SentEvents } from '../model/sent.ts';
 import type { Happening } from '../model/types.ts';
 import { get, getText, keptToken, type PastEvents, pastEvents, Refused, stream } from './api.ts';
@@ -212,7 +213,7 @@ export class Connection {
     const query = all.filter((one) => (length += one.length + 1) <= LONGEST_QUERY || one === all[0]).join('&');
     const answer = object(await get(`/v1/resources?${query}`));
     const at = timeIn(answer['at']) ?? Date.now();
-    const unreadable = items(answer['malformed']).map((one) => text(object(one)['resource']));
+    const unreadable = items(answer['malformed']).map((one) => textIn(object(one)['resource']));
     this.#store.refreshed(resourcesIn(answer, 0, at), at, unreadable);
   }
 
@@ -255,10 +256,8 @@ export class Connection {
   }
 
   async #readOne(name: string): Promise<void> {
-    const slash = name.indexOf('/');
-    const path = `/v1/${name.slice(0, slash)}s/${encodeURIComponent(name.slice(slash + 1))}`;
     try {
-      const answer = await get(path);
+      const answer = await get(`/v1${routeOf(name)}`);
       const now = this.#store.snapshot.now;
       this.#store.learned((state) =>
         name.startsWith('task/')

@@ -18,6 +18,9 @@ export interface Snapshot {
   readonly past: Past | undefined;
 }
 
+/** A snapshot once the board has been read. */
+export type Loaded = Snapshot & { readonly state: State };
+
 const SHORTEST_PAUSE_MS = 250;
 
 export class Store {

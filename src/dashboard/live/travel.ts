@@ -22,9 +22,8 @@ const PAGE = 1_000;
 /** Further pages are not read: the browser has to keep them all. */
 const MOST_PAGES = 100;
 
-/** A look at the past, and what it is based on. */
-export interface Past {
-  readonly at: number;
+/** How far the record was read. */
+interface Progress {
   /** `off`: the store keeps no record. `frozen`: the page itself was kept as it was, without the record. */
   readonly is: 'reading' | 'ready' | 'off' | 'failed' | 'frozen';
   readonly why: string;
@@ -33,9 +32,16 @@ export interface Past {
   readonly isCut: boolean;
   /** Entries were trimmed while the record was read. */
   readonly hasGap: boolean;
+}
+
+/** A look at the past, and what it is based on. */
+export interface Past extends Progress {
+  readonly at: number;
   readonly begins: number | undefined;
   readonly trimmed: number;
 }
+
+const UNREAD: Progress = { is: 'reading', why: '', read: 0, isCut: false, hasGap: false };
 
 /** The past as the record tells it; undefined for the live page, also while that page is frozen. */
 export function rebuilt(past: Past | undefined): Past | undefined {
@@ -43,24 +49,16 @@ export function rebuilt(past: Past | undefined): Past | undefined {
 }
 
 export function frozenAt(at: number): Past {
-  return { at, is: 'frozen', why: '', read: 0, isCut: false, hasGap: false, begins: undefined, trimmed: 0 };
+  return { ...UNREAD, at, is: 'frozen', begins: undefined, trimmed: 0 };
 }
 
-interface Reading {
-  readonly is: Past['is'];
-  readonly why: string;
-  readonly read: number;
-  readonly isCut: boolean;
-  readonly hasGap: boolean;
+interface Reading extends Progress {
   /** Everything up to this time was read. */
   readonly until: number;
   readonly record: Travelled;
 }
 
-const NOTHING: Reading = {
-  ...{ is: 'reading', why: '', read: 0, isCut: false, hasGap: false, until: 0 },
-  record: travelled([]),
-};
+const NOTHING: Reading = { ...UNREAD, until: 0, record: travelled([]) };
 
 export class Travel {
   readonly #store: Store;

@@ -1,6 +1,8 @@
 /** How events and answers change tasks, pipelines and members. */
 import type { Draft } from './apply.ts';
 import { isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
+import { numberOrNull, pipelineIn, taskIn, textIn, textOrNull, textsIn } from './read.ts';
+import { kindAndName } from './text.ts';
 import type { Counts, Happening, Member, Pipeline, PipelineState, State, Task, TaskStatus } from './types.ts';
 
 const STATUS: Readonly<Record<string, TaskStatus>> = {
@@ -56,51 +58,43 @@ export function taskAfter(draft: Draft, id: string, event: Happening): void {
     ...(before ?? unknownTask(id, event)),
     ...{ revision, readAt: 0, status },
     owner: status === 'running' ? event.holder : null,
-    token: status === 'running' && typeof event['token'] === 'number' ? event['token'] : null,
+    token: status === 'running' ? numberOrNull(event['token']) : null,
     claimedAt: status === 'running' ? event.at : (before?.claimedAt ?? null),
     endedAt: isEnd ? event.at : null,
-    attempts: typeof event['attempts'] === 'number' ? event['attempts'] : (before?.attempts ?? 0),
-    reason: status === 'failed' && typeof event['reason'] === 'string' ? event['reason'] : (before?.reason ?? null),
+    attempts: numberOrNull(event['attempts']) ?? before?.attempts ?? 0,
+    reason: (status === 'failed' ? textOrNull(event['reason']) : null) ?? before?.reason ?? null,
   });
   draft.counts = moved(draft.counts, before === undefined ? statusBefore(event) : before.status, status);
   draft.unread.add(`task/${id}`);
 }
 
-function unknownTask(id: string, event: Happening): Task {
-  return {
-    ...{ id, revision: 0, readAt: 0 },
-    ...{ status: 'pending', capabilities: [], priority: 0, dependsOn: [], blockedBy: [], owner: null, token: null },
-    ...{ attempts: 0, failures: 0, losses: 0, retries: 0, retryAt: null, reason: null },
-    ...{ publishedAt: event.at, publishedBy: event.holder === '' ? null : event.holder },
-    ...{ claimedAt: null, endedAt: null },
-  };
+function unknownTask(id: string, { at, holder }: Happening): Task {
+  return { ...taskIn({ task: id, publishedBy: holder }, 0, 0), publishedAt: at };
 }
 
 /** Removes a resource: the server answered that it did not exist at this revision. */
 export function forgotten(state: State, resource: string, revision: number): State {
-  const id = resource.slice(resource.indexOf('/') + 1);
-  const isTask = resource.startsWith('task/');
+  const [kind, id] = kindAndName(resource);
+  const isTask = kind === 'task';
   if (isOutdated({ revision }, (isTask ? state.tasks : state.pipelines).get(id))) return state;
-  const unread = new Set(state.unread);
-  unread.delete(resource);
-  if (isTask) {
-    const tasks = new Map(state.tasks);
-    tasks.delete(id);
-    return { ...state, tasks, counts: moved(state.counts, state.tasks.get(id)?.status, undefined), unread };
-  }
-  const pipelines = new Map(state.pipelines);
-  pipelines.delete(id);
-  return { ...state, pipelines, unread };
+  const next = read(state, resource);
+  const others = <T>(all: ReadonlyMap<string, T>): Map<string, T> => new Map([...all].filter(([one]) => one !== id));
+  if (!isTask) return { ...next, pipelines: others(state.pipelines) };
+  const counts = moved(state.counts, state.tasks.get(id)?.status, undefined);
+  return { ...next, tasks: others(state.tasks), counts };
+}
+
+/** Nothing that events have told about this is unread any more. */
+function read(state: State, resource: string): State {
+  return { ...state, unread: new Set([...state.unread].filter((one) => one !== resource)) };
 }
 
 export function taskRead(state: State, task: Task): State {
   const before = state.tasks.get(task.id);
   if (isOutdated(task, before)) return state;
-  const unread = new Set(state.unread);
-  unread.delete(`task/${task.id}`);
   // A task that was not listed is counted already.
   const counts = before === undefined ? state.counts : moved(state.counts, before.status, task.status);
-  return { ...state, counts, unread, tasks: new Map(state.tasks).set(task.id, task) };
+  return { ...read(state, `task/${task.id}`), counts, tasks: new Map(state.tasks).set(task.id, task) };
 }
 
 /**
@@ -124,9 +118,9 @@ export function workRead(state: State, work: State): State {
   const isUnread = (name: string): boolean => {
     if (name === 'members') return !hasMembers;
     if (name === 'witness') return false;
-    const id = name.slice(name.indexOf('/') + 1);
-    if (name.startsWith('task/')) return isOutdated({ revision }, tasks.get(id));
-    return !name.startsWith('pipeline/') || isOutdated({ revision }, pipelines.get(id));
+    const [kind, id] = kindAndName(name);
+    if (kind === 'task') return isOutdated({ revision }, tasks.get(id));
+    return kind !== 'pipeline' || isOutdated({ revision }, pipelines.get(id));
   };
   return {
     ...state,
@@ -143,10 +137,8 @@ export function membersRead(
   coordinator: string | null,
 ): State {
   if (revision < state.membersRevision) return state;
-  const unread = new Set(state.unread);
-  unread.delete('members');
   const byId = new Map(members.map((one) => [one.id, one]));
-  return { ...state, unread, coordinator, membersRevision: revision, members: byId };
+  return { ...read(state, 'members'), coordinator, membersRevision: revision, members: byId };
 }
 
 const STATE: Readonly<Record<string, PipelineState>> = {
@@ -165,44 +157,32 @@ export function pipelineAfter(draft: Draft, id: string, event: Happening): void 
   const known = draft.pipelines.get(id);
   if (isKnown(known, revision, draft.workRevision)) return;
   const before = known ?? unknownPipeline(id, event);
-  const phase = typeof event['phase'] === 'string' ? event['phase'] : before.phase;
   const isOver = state === 'done' || state === 'failed' || state === 'cancelled';
   draft.pipelines.set(id, {
     ...before,
     ...{ revision, readAt: 0 },
     state: state ?? before.state,
-    phase,
+    phase: textOrNull(event['phase']) ?? before.phase,
     blocked: state === 'blocked' ? blockedBy(event) : null,
     isDriven: isOver ? false : state === 'running' || before.isDriven,
     isCancelling: before.isCancelling || event.type === 'pipeline:cancelling',
     endedAt: isOver ? event.at : null,
-    reason: typeof event['reason'] === 'string' ? event['reason'] : before.reason,
+    reason: textOrNull(event['reason']) ?? before.reason,
   });
   draft.unread.add(`pipeline/${id}`);
 }
 
 function blockedBy(event: Happening): NonNullable<Pipeline['blocked']> {
-  const reasons = Array.isArray(event['reasons']) ? (event['reasons'] as readonly unknown[]) : [];
-  return {
-    on: typeof event['on'] === 'string' ? event['on'] : 'guard',
-    reasons: reasons.filter((one): one is string => typeof one === 'string'),
-    since: event.at,
-    question: typeof event['question'] === 'number' ? event['question'] : null,
-  };
+  const { on, reasons, question } = event;
+  return { on: textIn(on, 'guard'), reasons: textsIn(reasons), since: event.at, question: numberOrNull(question) };
 }
 
-function unknownPipeline(id: string, event: Happening): Pipeline {
-  return {
-    ...{ id, revision: 0, readAt: 0, name: typeof event['name'] === 'string' ? event['name'] : '' },
-    ...{ state: 'pending', phase: null, phases: [] },
-    ...{ blocked: null, driver: null, isDriven: true, startedBy: event.holder, startedAt: event.at, endedAt: null },
-    ...{ isCancelling: false, reason: null },
-  };
+function unknownPipeline(id: string, { name, holder, at }: Happening): Pipeline {
+  return { ...pipelineIn({ pipeline: id, name, startedBy: holder, isDriven: true }), startedAt: at };
 }
 
 export function pipelineRead(state: State, pipeline: Pipeline): State {
   if (isOutdated(pipeline, state.pipelines.get(pipeline.id))) return state;
-  const unread = new Set(state.unread);
-  unread.delete(`pipeline/${pipeline.id}`);
-  return { ...state, unread, pipelines: new Map(state.pipelines).set(pipeline.id, pipeline) };
+  const pipelines = new Map(state.pipelines).set(pipeline.id, pipeline);
+  return { ...read(state, `pipeline/${pipeline.id}`), pipelines };
 }

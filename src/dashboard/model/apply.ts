@@ -6,6 +6,8 @@
 import { pipelineAfter, taskAfter, workRead } from './apply-tasks.ts';
 import { bound, isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
 import { counted, countedBefore, withDenials } from './rates.ts';
+import { kindAndName } from './text.ts';
+import { holdIn, items, numberIn, resourceIn, textIn, waiterIn } from './read.ts';
 import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
 
 export const MOST_ENTRIES = 500;
@@ -75,16 +77,14 @@ function keepWithinBounds({ resources, tasks, pipelines, unread }: Draft): void 
   ];
   if (!wereLeftOut.includes(true)) return;
   for (const name of unread) {
-    const [kind, id] = [name.slice(0, name.indexOf('/')), name.slice(name.indexOf('/') + 1)];
+    const [kind, id] = kindAndName(name);
     const isListed = kind === 'task' ? tasks.has(id) : kind === 'pipeline' ? pipelines.has(id) : resources.has(name);
     if (!isListed && name !== 'members' && name !== 'witness') unread.delete(name);
   }
 }
 
 function applyOne(draft: Draft, event: Happening, snapshot: number): void {
-  const slash = event.resource.indexOf('/');
-  const kind = event.resource.slice(0, slash);
-  const name = event.resource.slice(slash + 1);
+  const [kind, name] = kindAndName(event.resource);
   switch (kind) {
     case 'lock':
     case 'semaphore':
@@ -124,19 +124,16 @@ function isIdle({ holds, waiting }: Resource): boolean {
 }
 
 export function unused(kind: Kind, name: string): Resource {
-  return {
-    ...{ kind, name, resource: `${kind}/${name}`, revision: 0, readAt: 0, token: 0, onStale: 'reclaim' },
-    ...{ maxHoldMs: null, ttlMs: null, holds: [], waiting: [], capacity: 0, isDrained: false, drained: null },
-  };
+  return resourceIn(kind, { name }, 0, 0);
 }
 
 function after(known: Resource, event: Happening, draft: Draft): Resource {
   const { holds, waiting } = known;
   const what = event.type.slice(event.type.indexOf(':') + 1);
-  const token = typeof event['token'] === 'number' ? event['token'] : 0;
+  const token = numberIn(event['token']);
   switch (what) {
     case 'queued':
-      return { ...known, waiting: inLine([...waiting, waiterOf(event)]) };
+      return { ...known, waiting: inLine([...waiting, waiterIn(event, event.at)]) };
     case 'acquired': {
       const place = waiting.findIndex(({ holder }) => holder === event.holder);
       const waited = waiting[place];
@@ -146,7 +143,7 @@ function after(known: Resource, event: Happening, draft: Draft): Resource {
       return {
         ...known,
         token: Math.max(known.token, token),
-        holds: [...others, holdOf(event, token)],
+        holds: [...others, { ...holdIn(event, event.at), slots: slotNumbers(event['slots']) }],
         waiting: place < 0 ? waiting : waiting.toSpliced(place, 1),
       };
     }
@@ -162,9 +159,9 @@ function after(known: Resource, event: Happening, draft: Draft): Resource {
     case 'downgraded':
       return { ...known, holds: changed(holds, token, { mode: 'shared' }) };
     case 'resized':
-      return { ...known, capacity: typeof event['capacity'] === 'number' ? event['capacity'] : known.capacity };
+      return { ...known, capacity: numberIn(event['capacity'], known.capacity) };
     case 'drained': {
-      const drained = { by: event.holder, at: event.at, reason: reasonOf(event) ?? '', revision: 0 };
+      const drained = { by: event.holder, at: event.at, reason: textIn(event['reason']), revision: 0 };
       return { ...known, isDrained: true, drained };
     }
     case 'undrained':
@@ -192,42 +189,18 @@ function inLine(waiting: readonly Waiter[]): readonly Waiter[] {
   return [...waiting].sort((one, other) => other.priority - one.priority || one.since - other.since);
 }
 
-function reasonOf(event: Happening): string | null {
-  return typeof event['reason'] === 'string' ? event['reason'] : null;
-}
-
-function waiterOf(event: Happening): Waiter {
-  const priority = typeof event['priority'] === 'number' ? event['priority'] : 0;
-  return {
-    ...{ holder: event.holder, priority, since: event.at, mode: 'exclusive', weight: 1 },
-    ...{ reason: reasonOf(event), waitsFor: [] },
-  };
-}
-
-function holdOf(event: Happening, token: number): Hold {
-  return {
-    ...{ holder: event.holder, token, acquiredAt: event.at, reason: reasonOf(event), metadata: null, session: null },
-    mode: event['mode'] === 'shared' ? 'shared' : 'exclusive',
-    weight: typeof event['weight'] === 'number' ? event['weight'] : 1,
-    slots: slotNumbers(event['slots']),
-    ...{ isStale: false, isAttached: false, health: 'renewed', lease: null, maxHoldMs: null },
-  };
-}
-
 /** Numbers, and runs from a first to a last number. */
 export function slotNumbers(slots: unknown): readonly number[] {
-  if (!Array.isArray(slots)) return [];
-  return (slots as readonly unknown[]).flatMap((slot) => {
+  return items(slots).flatMap((slot) => {
     if (typeof slot === 'number') return [slot];
-    if (!Array.isArray(slot)) return [];
-    const [first, last] = slot as readonly unknown[];
+    const [first, last] = items(slot);
     if (typeof first !== 'number' || typeof last !== 'number' || last - first > 100_000) return [];
     return Array.from({ length: Math.max(0, last - first + 1) }, (_, place) => first + place);
   });
 }
 
 export function deadlockOf(event: Happening): Deadlock {
-  const cycle = Array.isArray(event['cycle']) ? (event['cycle'] as Deadlock['cycle']) : [];
+  const cycle = items(event['cycle']) as Deadlock['cycle'];
   return { id: event.id, at: event.at, resource: event.resource, victim: event.holder, cycle };
 }
 

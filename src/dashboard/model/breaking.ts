@@ -1,4 +1,5 @@
 /** Computes what a break does to whom, from what is held now and the token that was meant. */
+import { usedOf } from './slots.ts';
 import { duration, plural } from './time.ts';
 import type { Hold, Resource, Waiter } from './types.ts';
 
@@ -26,7 +27,7 @@ export function brokenBy({ holds, waiting, kind, capacity, isDrained }: Resource
   const keep = holds.filter(({ token }) => token > meant);
   const isShared = (one: Hold | Waiter): boolean => one.mode === 'shared';
   const get: Waiter[] = [];
-  let used = keep.reduce((sum, { weight }) => sum + weight, 0);
+  let used = usedOf({ holds: keep });
   for (const waiter of lose.length === 0 || isDrained ? [] : waiting) {
     const inside = [...keep, ...get];
     const fits =

@@ -1,35 +1,10 @@
 /** Locks on GitHub Issues, as the server last saw them. They are not in the store: no event tells of them. */
-import { items, numberIn, object, textIn, timeIn } from './read.ts';
+import { items, numberIn, numberOrNull, object, textIn, textOrNull, timeIn } from './read.ts';
 
-export interface GitHubLock {
-  readonly issue: number;
-  readonly title: string | null;
-  readonly worker: string;
-  /** The machine or the runner. */
-  readonly node: string;
-  /** The account that is assigned. */
-  readonly login: string | null;
-  readonly since: number | null;
-  readonly renewedAt: number | null;
-  readonly token: number;
-  readonly isStale: boolean;
-  /** What the worker says about its task: names and values. */
-  readonly task: readonly (readonly [string, string])[];
-}
+export type GitHubLock = Readonly<ReturnType<typeof lockIn>>;
+export type GitHubLocks = Readonly<ReturnType<typeof gitHubIn>>;
 
-export interface GitHubLocks {
-  /** `owner/name`; null if the server follows no repository. */
-  readonly repository: string | null;
-  /** When GitHub was asked. */
-  readonly asOf: number | null;
-  /** Why the server could not ask GitHub since. */
-  readonly trouble: string | null;
-  /** How often the server asks GitHub. */
-  readonly everyMs: number;
-  readonly locks: readonly GitHubLock[];
-}
-
-function lockIn(value: unknown): GitHubLock {
+function lockIn(value: unknown) {
   const json = object(value);
   const said = object(object(json['metadata'])['lock']);
   const task = Object.entries(object(said['task_info'])).flatMap(([what, is]) =>
@@ -37,25 +12,32 @@ function lockIn(value: unknown): GitHubLock {
   );
   return {
     issue: numberIn(json['issue']),
-    title: typeof json['title'] === 'string' ? json['title'] : null,
+    title: textOrNull(json['title']),
     worker: textIn(said['worker_id']),
+    /** The machine or the runner. */
     node: textIn(said['node_id']),
-    login: typeof json['assignee'] === 'string' ? json['assignee'] : null,
+    /** The account that is assigned. */
+    login: textOrNull(json['assignee']),
     since: timeIn(said['claimed_at']),
     renewedAt: timeIn(said['heartbeat_last']),
     token: numberIn(json['token']),
     isStale: json['isStale'] === true,
+    /** What the worker says about its task: names and values. */
     task,
   };
 }
 
 /** Reads the answer of `GET /v1/github/locks`. */
-export function gitHubIn(value: unknown): GitHubLocks {
+export function gitHubIn(value: unknown) {
   const json = object(value);
   return {
-    repository: typeof json['repository'] === 'string' ? json['repository'] : null,
-    asOf: typeof json['asOf'] === 'number' ? json['asOf'] : null,
-    trouble: typeof json['trouble'] === 'string' ? json['trouble'] : null,
+    /** `owner/name`; null if the server follows no repository. */
+    repository: textOrNull(json['repository']),
+    /** When GitHub was asked. */
+    asOf: numberOrNull(json['asOf']),
+    /** Why the server could not ask GitHub since. */
+    trouble: textOrNull(json['trouble']),
+    /** How often the server asks GitHub. */
     everyMs: numberIn(json['everyMs'], 15_000),
     locks: items(json['locks']).map(lockIn),
   };

@@ -1,5 +1,6 @@
 /** The holds of one resource over time, from its events. */
 import { inOrder } from './as-of.ts';
+import { numberIn, textOrNull } from './read.ts';
 import type { Happening, Hold } from './types.ts';
 import { median } from './time.ts';
 
@@ -67,7 +68,7 @@ export function historyOf(
     if (!told.has(token)) open.set(token, lasting(holder, token, acquiredAt));
   for (const event of events) {
     const what = event.type.slice(event.type.indexOf(':') + 1);
-    const token = typeof event['token'] === 'number' ? event['token'] : 0;
+    const token = numberIn(event['token']);
     const waited = waiting.size;
     if (what === 'acquired') {
       waiting.delete(event.holder);
@@ -76,7 +77,7 @@ export function historyOf(
       if (before !== undefined) open.delete(before.token);
       open.set(token, lasting(event.holder, token, before?.from ?? event.at));
     } else if (what === 'released' || what === 'reclaimed' || what === 'forced') {
-      end(token, event.at, what, typeof event['by'] === 'string' ? event['by'] : undefined);
+      end(token, event.at, what, textOrNull(event['by']) ?? undefined);
     } else if (what === 'queued') waiting.add(event.holder);
     else if (what === 'deadlock') waiting.delete(event.holder);
     if (waiting.size !== waited) queue.push({ at: event.at, length: waiting.size });

@@ -2,28 +2,31 @@
 import type { View } from './route.ts';
 
 export type Deed =
-  | {
-      readonly kind:
-        | 'palette'
-        | 'keys'
-        | 'theme'
-        | 'link'
-        | 'escape'
-        | 'next-matter'
-        | 'open'
-        | 'filter'
-        | 'break'
-        | 'live'
-        | 'freeze';
-    }
+  | { readonly kind: 'escape' | (typeof DEEDS)[keyof typeof DEEDS] }
   | { readonly kind: 'travel'; readonly by: 1 | -1; readonly minutes: boolean }
   | { readonly kind: 'row'; readonly by: 1 | -1 }
   | { readonly kind: 'go'; readonly view: View };
 
+/** The keys whose deed depends on nothing else. */
+const DEEDS = {
+  '/': 'palette',
+  '?': 'keys',
+  n: 'next-matter',
+  f: 'filter',
+  b: 'break',
+  l: 'live',
+  ' ': 'freeze',
+  d: 'theme',
+  y: 'link',
+} as const;
+
+const ROWS: Readonly<Record<string, 1 | -1>> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
+const TRAVEL: Readonly<Record<string, 1 | -1>> = { ArrowLeft: -1, ArrowRight: 1 };
+
 export interface Pressed {
   readonly key: string;
   readonly isTyping: boolean;
-  /** On a button or a link, where Enter and Space do what the button does. */
+  /** On a button or a link, where Space does what the button does. */
   readonly isOnControl: boolean;
   readonly hasModifier: boolean;
   readonly isCommand: boolean;
@@ -57,41 +60,13 @@ export function readKey(pressed: Pressed, isGoing: boolean): Read {
     const view = PLACES[key];
     return done(view === undefined ? undefined : { kind: 'go', view });
   }
-  switch (key) {
-    case 'g':
-      return { deed: undefined, isGoing: true };
-    case '/':
-      return done({ kind: 'palette' });
-    case '?':
-      return done({ kind: 'keys' });
-    case 'n':
-      return done({ kind: 'next-matter' });
-    case 'j':
-    case 'ArrowDown':
-      return done({ kind: 'row', by: 1 });
-    case 'k':
-    case 'ArrowUp':
-      return done({ kind: 'row', by: -1 });
-    case 'Enter':
-      return done(pressed.isOnControl ? undefined : { kind: 'open' });
-    case 'f':
-      return done({ kind: 'filter' });
-    case 'b':
-      return done({ kind: 'break' });
-    case 'l':
-      return done({ kind: 'live' });
-    case ' ':
-      return done(pressed.isOnControl ? undefined : { kind: 'freeze' });
-    case 'ArrowLeft':
-    case 'ArrowRight':
-      return done({ kind: 'travel', by: key === 'ArrowLeft' ? -1 : 1, minutes: pressed.hasShift === true });
-    case 'd':
-      return done({ kind: 'theme' });
-    case 'y':
-      return done({ kind: 'link' });
-    default:
-      return done(undefined);
-  }
+  if (key === 'g') return { deed: undefined, isGoing: true };
+  // On a button, Space does what the button does.
+  if (key === ' ' && pressed.isOnControl) return done(undefined);
+  const [row, travel] = [ROWS[key], TRAVEL[key]];
+  if (row !== undefined) return done({ kind: 'row', by: row });
+  if (travel !== undefined) return done({ kind: 'travel', by: travel, minutes: pressed.hasShift === true });
+  return done(Object.hasOwn(DEEDS, key) ? { kind: DEEDS[key as keyof typeof DEEDS] } : undefined);
 }
 
 /** The list of keys that the page shows. */

@@ -1,5 +1,7 @@
 /** Finds what needs a person, worst first; and whether a resource is free, held, shared, waited for too long, or lost. */
 import { usualWait } from './rates.ts';
+import { usedOf } from './slots.ts';
+import { kindAndName } from './text.ts';
 import { plural, span } from './time.ts';
 import type { Deadlock, Hold, Phase, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
 
@@ -70,8 +72,8 @@ export function aspectOf(state: Pick<State, 'waits'>, one: Resource, now: number
 }
 
 export function routeOf(resource: string): string {
-  const slash = resource.indexOf('/');
-  return `/${resource.slice(0, slash)}s/${encodeURIComponent(resource.slice(slash + 1))}`;
+  const [kind, name] = kindAndName(resource);
+  return `/${kind}s/${encodeURIComponent(name)}`;
 }
 
 function isTooLong({ health }: Hold): boolean {
@@ -105,7 +107,7 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
   if (oldest === undefined || !isLongWait(state, one.resource, oldest, now)) return undefined;
   const usual = usualWait(state, one.resource);
   const tail = usual === undefined ? '' : ` Usual wait: ${span(usual)}`;
-  const free = Math.max(0, one.capacity - one.holds.reduce((sum, { weight }) => sum + weight, 0));
+  const free = Math.max(0, one.capacity - usedOf(one));
   const sentence =
     one.kind === 'semaphore'
       ? [oldest.holder, ` wants ${oldest.weight} of `, one.resource, `; ${roomTold(one, free)}.${tail}`]

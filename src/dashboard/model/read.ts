@@ -1,23 +1,7 @@
 /** Reads the server's answers. Anything missing or odd becomes something harmless, so that the page can show the rest. */
-import type {
-  Counts,
-  Hold,
-  Kind,
-  Member,
-  Phase,
-  Pipeline,
-  PipelineState,
-  Resource,
-  Role,
-  Session,
-  State,
-  Task,
-  TaskStatus,
-  Trouble,
-  Waiter,
-} from './types.ts';
+import type { Counts, Kind, PipelineState, Resource, Role, State, TaskStatus, Trouble } from './types.ts';
 
-type Json = Readonly<Record<string, unknown>>;
+export type Json = Readonly<Record<string, unknown>>;
 
 export function object(value: unknown): Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {};
@@ -27,26 +11,27 @@ export function items(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-export function text(value: unknown, otherwise = ''): string {
+function eachIn<T>(value: unknown, read: (one: unknown) => T): readonly T[] {
+  return items(value).map(read);
+}
+
+export function textIn(value: unknown, otherwise = ''): string {
   return typeof value === 'string' ? value : otherwise;
 }
 
-/** For other modules that read answers. */
-export { number as numberIn, text as textIn };
-
-function textOrNull(value: unknown): string | null {
+export function textOrNull(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function number(value: unknown, otherwise = 0): number {
+export function numberIn(value: unknown, otherwise = 0): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
 }
 
-function numberOrNull(value: unknown): number | null {
+export function numberOrNull(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-function texts(value: unknown): readonly string[] {
+export function textsIn(value: unknown): readonly string[] {
   return items(value).filter((one): one is string => typeof one === 'string');
 }
 
@@ -55,7 +40,7 @@ export function timeIn(value: unknown): number | null {
   return Number.isFinite(ms) ? ms : null;
 }
 
-function sessionIn(value: unknown): Session | null {
+function sessionIn(value: unknown) {
   if (typeof value !== 'object' || value === null) return null;
   const { host, pid, user, directory } = object(value);
   return {
@@ -64,20 +49,25 @@ function sessionIn(value: unknown): Session | null {
   };
 }
 
-function holdIn(value: unknown, readAt: number): Hold {
+function modeIn(value: unknown): 'exclusive' | 'shared' {
+  return value === 'shared' ? 'shared' : 'exclusive';
+}
+
+export function holdIn(value: unknown, readAt: number) {
   const json = object(value);
   const ttlMs = numberOrNull(json['ttlMs']);
   const remainingMs = numberOrNull(json['remainingMs']);
   return {
-    holder: text(json['holder']),
-    token: number(json['token']),
+    holder: textIn(json['holder']),
+    token: numberIn(json['token']),
     acquiredAt: timeIn(json['acquiredAt']) ?? readAt,
-    mode: json['mode'] === 'shared' ? 'shared' : 'exclusive',
-    weight: number(json['weight'], 1),
-    slots: items(json['slots']).filter((slot): slot is number => typeof slot === 'number'),
+    mode: modeIn(json['mode']),
+    weight: numberIn(json['weight'], 1),
+    slots: items(json['slots']).filter((slot) => typeof slot === 'number') as readonly number[],
     isStale: json['isStale'] === true,
     isAttached: json['isAttached'] === true,
-    health: text(json['health'], 'renewed'),
+    health: textIn(json['health'], 'renewed'),
+    /** The ttl of the lease, the time that was left, and when that was read. Null if it is not known. */
     lease: ttlMs === null || remainingMs === null ? null : { ttlMs, remainingMs, readAt },
     maxHoldMs: numberOrNull(json['maxHoldMs']),
     reason: textOrNull(json['reason']),
@@ -86,42 +76,50 @@ function holdIn(value: unknown, readAt: number): Hold {
   };
 }
 
-function waiterIn(value: unknown, readAt: number): Waiter {
+export function waiterIn(value: unknown, readAt: number) {
   const json = object(value);
   return {
-    holder: text(json['holder']),
-    priority: number(json['priority']),
+    holder: textIn(json['holder']),
+    priority: numberIn(json['priority']),
     since: timeIn(json['since']) ?? readAt,
-    mode: json['mode'] === 'shared' ? 'shared' : 'exclusive',
-    weight: number(json['weight'], 1),
+    mode: modeIn(json['mode']),
+    weight: numberIn(json['weight'], 1),
     reason: textOrNull(json['reason']),
-    waitsFor: texts(json['waitsFor']),
+    waitsFor: textsIn(json['waitsFor']),
   };
 }
 
-function drainIn(value: unknown, readAt: number): Resource['drained'] {
+/** Who drained a semaphore, when and why; null if it is not drained. */
+function drainIn(value: unknown, readAt: number) {
   if (typeof value !== 'object' || value === null) return null;
   const { by, at, reason, revision } = object(value);
-  return { by: text(by), at: timeIn(at) ?? readAt, reason: text(reason), revision: number(revision) };
+  return { by: textIn(by), at: timeIn(at) ?? readAt, reason: textIn(reason), revision: numberIn(revision) };
 }
 
-export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number): Resource {
+export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number) {
   const json = object(value);
-  const name = text(json['name']);
+  const name = textIn(json['name']);
   return {
     kind,
     name,
+    /** `lock/main`. */
     resource: `${kind}/${name}`,
-    revision: number(json['revision'], revision),
+    /** Events up to this revision are included. */
+    revision: numberIn(json['revision'], revision),
+    /** When the server was last asked about it; 0 if an event changed it since. */
     readAt,
-    token: number(json['token']),
-    onStale: json['onStale'] === 'alert' ? 'alert' : 'reclaim',
+    token: numberIn(json['token']),
+    onStale: (json['onStale'] === 'alert' ? 'alert' : 'reclaim') as 'alert' | 'reclaim',
     maxHoldMs: numberOrNull(json['maxHoldMs']),
     ttlMs: numberOrNull(json['ttlMs']),
-    holds: items(json['holds']).map((hold) => holdIn(hold, readAt)),
-    waiting: items(json['waiting']).map((waiter) => waiterIn(waiter, readAt)),
-    capacity: number(json['capacity']),
+    holds: eachIn(json['holds'], (hold) => holdIn(hold, readAt)),
+    /** In the order of service. */
+    waiting: eachIn(json['waiting'], (waiter) => waiterIn(waiter, readAt)),
+    /** The capacity of a semaphore; 0 for a lock. */
+    capacity: numberIn(json['capacity']),
+    /** Whether a semaphore is drained: it grants nothing new until an administrator undoes the drain. */
     isDrained: json['isDrained'] === true,
+    /** Its revision is 0 if only an event told of the drain. */
     drained: drainIn(json['drained'], readAt),
   };
 }
@@ -137,22 +135,22 @@ export function resourcesIn(value: unknown, revision: number, readAt: number): r
 
 const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
 
-export function taskIn(value: unknown, revision: number, readAt: number): Task {
+export function taskIn(value: unknown, revision: number, readAt: number) {
   const json = object(value);
-  const status = text(json['status']);
+  const status = textIn(json['status']);
   return {
-    ...{ id: text(json['task']), revision: number(json['revision'], revision), readAt },
+    ...{ id: textIn(json['task']), revision: numberIn(json['revision'], revision), readAt },
     status: (STATUSES.includes(status) ? status : 'pending') as TaskStatus,
-    capabilities: texts(json['capabilities']),
-    priority: number(json['priority']),
-    dependsOn: texts(json['dependsOn']),
-    blockedBy: texts(json['blockedBy']),
+    capabilities: textsIn(json['capabilities']),
+    priority: numberIn(json['priority']),
+    dependsOn: textsIn(json['dependsOn']),
+    blockedBy: textsIn(json['blockedBy']),
     owner: textOrNull(json['owner']),
     token: numberOrNull(json['token']),
-    attempts: number(json['attempts']),
-    failures: number(json['failures']),
-    losses: number(json['losses']),
-    retries: number(json['retries']),
+    attempts: numberIn(json['attempts']),
+    failures: numberIn(json['failures']),
+    losses: numberIn(json['losses']),
+    retries: numberIn(json['retries']),
     retryAt: timeIn(json['retryAt']),
     reason: textOrNull(json['reason']),
     publishedAt: timeIn(json['publishedAt']),
@@ -162,12 +160,12 @@ export function taskIn(value: unknown, revision: number, readAt: number): Task {
   };
 }
 
-function phaseIn(value: unknown): Phase {
+export function phaseIn(value: unknown) {
   const json = object(value);
   return {
-    name: text(json['name'], text(json['phase'])),
-    state: text(json['state'], text(json['status'], 'pending')),
-    attempt: number(json['runs']),
+    name: textIn(json['name'], textIn(json['phase'])),
+    state: textIn(json['state'], textIn(json['status'], 'pending')),
+    attempt: numberIn(json['runs']),
     startedAt: timeIn(json['startedAt']),
     endedAt: timeIn(json['endedAt']),
   };
@@ -175,36 +173,39 @@ function phaseIn(value: unknown): Phase {
 
 /** Every guard has reasons of its own; a wait for holds names the holds, and any other wait says why. */
 function reasonsIn(blocked: Json): readonly string[] {
-  const ofGuards = items(blocked['guards']).flatMap((guard) => texts(object(guard)['reasons']));
+  const ofGuards = items(blocked['guards']).flatMap((guard) => textsIn(object(guard)['reasons']));
   const why = textOrNull(blocked['why']);
-  return [...ofGuards, ...texts(blocked['resources']), ...(why === null ? [] : [why])];
+  return [...ofGuards, ...textsIn(blocked['resources']), ...(why === null ? [] : [why])];
 }
 
 const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
 
-export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
+export function pipelineStateIn(value: unknown): PipelineState {
+  return (STATES.includes(textIn(value)) ? value : 'pending') as PipelineState;
+}
+
+export function pipelineIn(value: unknown, revision = 0, readAt = 0) {
   const json = object(value);
-  const state = text(json['state']);
   const blocked = json['blocked'] === null || json['blocked'] === undefined ? null : object(json['blocked']);
   const driver = json['driver'] === null ? null : object(json['driver']);
   return {
-    ...{ id: text(json['pipeline']), revision: number(json['revision'], revision), readAt },
-    name: text(json['name']),
-    state: (STATES.includes(state) ? state : 'pending') as PipelineState,
+    ...{ id: textIn(json['pipeline']), revision: numberIn(json['revision'], revision), readAt },
+    name: textIn(json['name']),
+    state: pipelineStateIn(json['state']),
     phase: textOrNull(json['phase']),
-    phases: items(json['phases']).map(phaseIn),
+    phases: eachIn(json['phases'], phaseIn),
     blocked:
       blocked === null
         ? null
         : {
-            on: text(blocked['on'], 'guard'),
+            on: textIn(blocked['on'], 'guard'),
             reasons: reasonsIn(blocked),
             since: timeIn(blocked['since']),
             question: numberOrNull(blocked['question']),
           },
     driver: driver === null ? null : textOrNull(driver['holder'] ?? driver['by'] ?? driver['id']),
     isDriven: json['isDriven'] === true,
-    startedBy: text(json['startedBy']),
+    startedBy: textIn(json['startedBy']),
     startedAt: timeIn(json['startedAt']),
     endedAt: timeIn(json['endedAt']),
     isCancelling: json['cancel'] !== null && json['cancel'] !== undefined,
@@ -212,17 +213,17 @@ export function pipelineIn(value: unknown, revision = 0, readAt = 0): Pipeline {
   };
 }
 
-export function memberIn(value: unknown): Member {
+export function memberIn(value: unknown) {
   const json = object(value);
   const assets = items(json['assets']).map((asset) =>
-    typeof asset === 'string' ? asset : text(object(asset)['id'], text(object(asset)['name'])),
+    typeof asset === 'string' ? asset : textIn(object(asset)['id'], textIn(object(asset)['name'])),
   );
   return {
-    id: text(json['id']),
+    id: textIn(json['id']),
     metadata: json['metadata'] ?? null,
     incarnation: String(json['incarnation'] ?? ''),
     joinedAt: timeIn(json['joinedAt']),
-    weight: number(json['weight'], 1),
+    weight: numberIn(json['weight'], 1),
     assets,
   };
 }
@@ -231,17 +232,17 @@ const TROUBLES: readonly string[] = ['unreadable', 'damaged', 'filling'];
 
 function troubleIn(value: unknown): Trouble {
   const json = object(value);
-  const kind = text(json['kind']);
+  const kind = textIn(json['kind']);
   return {
     kind: (TROUBLES.includes(kind) ? kind : 'unreadable') as Trouble['kind'],
-    ...{ key: text(json['key']), subject: text(json['subject']), says: text(json['says']) },
-    ...{ command: text(json['command'], 'signalbox doctor'), at: numberOrNull(json['at']) ?? undefined },
+    ...{ key: textIn(json['key']), subject: textIn(json['subject']), says: textIn(json['says']) },
+    ...{ command: textIn(json['command'], 'signalbox doctor'), at: numberOrNull(json['at']) ?? undefined },
   };
 }
 
 function countsIn(value: unknown): Counts {
   const json = object(value);
-  const of = (name: TaskStatus): number => number(json[name]);
+  const of = (name: TaskStatus): number => numberIn(json[name]);
   return { pending: of('pending'), running: of('running'), complete: of('complete'), failed: of('failed') };
 }
 
@@ -249,28 +250,28 @@ function countsIn(value: unknown): Counts {
 export function boardIn(value: unknown): State {
   const json = object(value);
   const readAt = timeIn(json['at']) ?? 0;
-  const revision = number(json['revision']);
-  const since = number(json['since']);
+  const revision = numberIn(json['revision']);
+  const since = numberIn(json['since']);
   const store = object(json['store']);
   const token = object(json['token']);
-  const role = text(token['role'], 'viewer');
+  const role = textIn(token['role'], 'viewer');
   return {
     revision,
     ...{ snapshotRevision: revision, workRevision: since, membersRevision: since },
-    store: { engine: text(store['engine']), name: text(store['name']) },
+    store: { engine: textIn(store['engine']), name: textIn(store['name']) },
     token: {
-      name: text(token['name']),
+      name: textIn(token['name']),
       role: (['viewer', 'worker', 'administrator'].includes(role) ? role : 'viewer') as Role,
-      holders: Array.isArray(token['holders']) ? texts(token['holders']) : null,
+      holders: Array.isArray(token['holders']) ? textsIn(token['holders']) : null,
     },
     allowsCommands: json['allowsCommands'] === true,
     resources: new Map(resourcesIn(json, revision, readAt).map((one) => [one.resource, one])),
-    tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one, since, readAt)])),
+    tasks: new Map(items(json['tasks']).map((one) => [textIn(object(one)['task']), taskIn(one, since, readAt)])),
     counts: countsIn(json['counts']),
     pipelines: new Map(
-      items(json['pipelines']).map((one) => [text(object(one)['pipeline']), pipelineIn(one, since, readAt)]),
+      items(json['pipelines']).map((one) => [textIn(object(one)['pipeline']), pipelineIn(one, since, readAt)]),
     ),
-    members: new Map(items(json['members']).map((one) => [text(object(one)['id']), memberIn(one)])),
+    members: new Map(items(json['members']).map((one) => [textIn(object(one)['id']), memberIn(one)])),
     coordinator: textOrNull(json['coordinator']),
     troubles: items(json['troubles']).map(troubleIn),
     deadlocks: [],

@@ -3,7 +3,6 @@ import { aspectOf, longest, lostHolds, type Aspect } from './needs.ts';
 import type { Kind, Resource, State } from './types.ts';
 
 export type Order = 'need' | 'name' | 'held';
-export const ORDERS: readonly Order[] = ['need', 'name', 'held'];
 
 export interface Filter {
   readonly kind: Kind;

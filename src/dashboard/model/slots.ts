@@ -1,6 +1,11 @@
 /** The slots of a semaphore, as people read them. */
 import type { Resource } from './types.ts';
 
+/** How many slots these holds have, or these requests want. */
+export function usedOf({ holds }: { readonly holds: readonly { readonly weight: number }[] }): number {
+  return holds.reduce((sum, { weight }) => sum + weight, 0);
+}
+
 /** Slots in a row that belong to the same holder, or to nobody. */
 export interface Run {
   readonly first: number;
@@ -50,7 +55,7 @@ export function rangesOf(slots: readonly number[]): string {
 
 /** Says what would let the waiter at this place in. */
 export function fits({ capacity, holds, waiting, isDrained }: Resource, place: number): string {
-  const free = Math.max(0, capacity - holds.reduce((sum, { weight }) => sum + weight, 0));
+  const free = Math.max(0, capacity - usedOf({ holds }));
   const wants = waiting[place]?.weight ?? 1;
   if (isDrained) return 'drained: nothing new is granted';
   if (wants > capacity) return `wants more than the ${capacity} there are`;

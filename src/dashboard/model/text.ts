@@ -22,3 +22,9 @@ export function halves(name: string, keep = 8): readonly [string, string] {
   if (characters.length <= keep + 6) return [shown, ''];
   return [characters.slice(0, -keep).join(''), characters.slice(-keep).join('')];
 }
+
+/** `lock/main` as kind and name. */
+export function kindAndName(resource: string): readonly [string, string] {
+  const slash = resource.indexOf('/');
+  return [resource.slice(0, Math.max(0, slash)), resource.slice(slash + 1)];
+}

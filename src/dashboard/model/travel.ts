@@ -10,10 +10,8 @@
 import { applied } from './apply.ts';
 import { FORGOTTEN } from './apply-tasks.ts';
 import type { Window } from './rates.ts';
-import { items, object } from './read.ts';
-import type { Happening, Member, Phase, Pipeline, PipelineState, Resource, State } from './types.ts';
-
-type Json = Readonly<Record<string, unknown>>;
+import { boardIn, items, type Json, memberIn, object, pipelineStateIn, textIn, textsIn } from './read.ts';
+import type { Happening, Member, Phase, Pipeline, Resource, State } from './types.ts';
 
 /** A shorter time between request and grant is the store's own latency, not a wait for another holder. */
 const SHORTEST_WAIT_MS = 50;
@@ -111,8 +109,8 @@ class Chain {
   events(command: Json): readonly Told[] {
     const { actor, waitedMs } = command;
     const detail = object(command['detail']);
-    const holder = typeof actor === 'string' ? actor : '';
-    const names = items(command['events']).filter((one): one is string => typeof one === 'string');
+    const holder = textIn(actor);
+    const names = textsIn(command['events']);
     const common = { resource: this.resource, at: this.at, ...said(detail) };
     const kind = this.resource.slice(0, this.resource.indexOf('/'));
     const lost = items(detail['lost']).map(object);
@@ -134,7 +132,7 @@ class Chain {
         const { mode, weight } = detail;
         events.push({ ...common, type: `${kind}:queued`, holder, mode, weight, at: this.at - waitedMs, priority: 0 });
       }
-      events.push({ ...common, ...more, type, holder: memberIn(this.resource, holder) });
+      events.push({ ...common, ...more, type, holder: memberOf(this.resource, holder) });
     }
     if (names.length === 0 && typeof detail['capacity'] === 'number') {
       events.push({ ...common, type: 'semaphore:resized', holder, capacity: detail['capacity'] });
@@ -186,7 +184,7 @@ class Chain {
 }
 
 /** Finds the member itself: another process may have recorded that it left. */
-function memberIn(resource: string, holder: string): string {
+function memberOf(resource: string, holder: string): string {
   return resource.startsWith('member/') ? resource.slice('member/'.length) : holder;
 }
 
@@ -203,19 +201,9 @@ function said({ reason, capacity, attempt }: Json): Json {
 export function boardAt({ events, steps, begins }: Travelled, at: number, live: State): State {
   const before = events.slice(0, firstAfter(events, at));
   const empty: State = {
-    ...live,
     // The events of the record have numbers of their own, which begin with 1.
-    ...{
-      revision: 0,
-      snapshotRevision: 0,
-      workRevision: 0,
-      membersRevision: 0,
-      resources: new Map(),
-      tasks: new Map(),
-      pipelines: new Map(),
-    },
-    ...{ counts: { pending: 0, running: 0, complete: 0, failed: 0 }, members: new Map(), coordinator: null },
-    ...{ troubles: [], deadlocks: [], entries: [], waits: [], slices: [], unread: new Set<string>() },
+    ...boardIn({}),
+    ...{ store: live.store, token: live.token, allowsCommands: live.allowsCommands, denials: live.denials },
     countedFrom: begins ?? at,
   };
   const board = applied(empty, before);
@@ -269,12 +257,10 @@ function membersAfter(events: readonly Happening[]): ReadonlyMap<string, Member>
   for (const { type, holder, at } of events) {
     if (type === 'member:left') members.delete(holder);
     if (type !== 'member:joined') continue;
-    members.set(holder, { id: holder, metadata: null, incarnation: '', joinedAt: at, weight: 1, assets: [] });
+    members.set(holder, { ...memberIn({ id: holder }), joinedAt: at });
   }
   return members;
 }
-
-const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
 
 function pipelinesAt(steps: Travelled['steps'], at: number, live: State, board: State): ReadonlyMap<string, Pipeline> {
   const found = new Map<string, Pipeline>();
@@ -291,7 +277,7 @@ function pipelinesAt(steps: Travelled['steps'], at: number, live: State, board: 
     const isOver = ['done', 'failed', 'cancelled'].includes(state);
     found.set(id, {
       ...{ id, name: known?.name ?? id, phases, phase: phases[place]?.name ?? null },
-      state: (STATES.includes(state) ? state : 'pending') as PipelineState,
+      state: pipelineStateIn(state),
       blocked: state === 'blocked' ? { on: 'guard', reasons: [], since: last.at, question: null } : null,
       ...{ driver: hold?.holder ?? null, isDriven: hold !== undefined, startedBy: past[0]?.actor ?? '' },
       ...{ startedAt: past[0]?.at ?? null, endedAt: isOver ? last.at : null },

@@ -1,135 +1,27 @@
 /** What the page knows. Times are milliseconds since 1970, by the clock of the server. */
 
 import type { Trouble } from '../../core/troubles.ts';
-import type { AsOf } from './as-of.ts';
+import type { holdIn, memberIn, phaseIn, pipelineIn, resourceIn, taskIn, waiterIn } from './read.ts';
 
 export type { Trouble };
 
 export type Kind = 'lock' | 'semaphore';
 export type Role = 'viewer' | 'worker' | 'administrator';
 
-export interface Session {
-  readonly host: string | null;
-  readonly pid: number | null;
-  readonly user: string | null;
-  readonly directory: string | null;
-}
-
-export interface Hold {
-  readonly holder: string;
-  readonly token: number;
-  readonly acquiredAt: number;
-  readonly mode: 'exclusive' | 'shared';
-  readonly weight: number;
-  readonly slots: readonly number[];
-  readonly isStale: boolean;
-  readonly isAttached: boolean;
-  readonly health: string;
-  /** The ttl of the lease, the time that was left, and when that was read. Null if it is not known. */
-  readonly lease: { readonly ttlMs: number; readonly remainingMs: number; readonly readAt: number } | null;
-  readonly maxHoldMs: number | null;
-  readonly reason: string | null;
-  readonly metadata: unknown;
-  readonly session: Session | null;
-}
-
-export interface Waiter {
-  readonly holder: string;
-  readonly priority: number;
-  readonly since: number;
-  readonly mode: 'exclusive' | 'shared';
-  readonly weight: number;
-  readonly reason: string | null;
-  readonly waitsFor: readonly string[];
-}
-
-export interface Resource extends AsOf {
-  readonly kind: Kind;
-  /** `lock/main`. */
-  readonly resource: string;
-  readonly name: string;
-  readonly token: number;
-  readonly onStale: 'reclaim' | 'alert';
-  readonly maxHoldMs: number | null;
-  readonly ttlMs: number | null;
-  readonly holds: readonly Hold[];
-  /** In the order of service. */
-  readonly waiting: readonly Waiter[];
-  /** The capacity of a semaphore; 0 for a lock. */
-  readonly capacity: number;
-  /** Whether a semaphore is drained: it grants nothing new until an administrator undoes the drain. */
-  readonly isDrained: boolean;
-  /** Who drained it, when and why; null if it is not drained. The revision is 0 if only an event told of the drain. */
-  readonly drained: {
-    readonly by: string;
-    readonly at: number;
-    readonly reason: string;
-    readonly revision: number;
-  } | null;
-}
+/** What the readers of answers make of them: the fields are there. */
+export type Hold = Readonly<ReturnType<typeof holdIn>>;
+export type Waiter = Readonly<ReturnType<typeof waiterIn>>;
+export type Resource = Readonly<ReturnType<typeof resourceIn>>;
 
 export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
 
-export interface Task extends AsOf {
-  readonly id: string;
-  readonly status: TaskStatus;
-  readonly capabilities: readonly string[];
-  readonly priority: number;
-  readonly dependsOn: readonly string[];
-  readonly blockedBy: readonly string[];
-  readonly owner: string | null;
-  readonly token: number | null;
-  readonly attempts: number;
-  readonly failures: number;
-  readonly losses: number;
-  readonly retries: number;
-  readonly retryAt: number | null;
-  readonly reason: string | null;
-  readonly publishedAt: number | null;
-  readonly publishedBy: string | null;
-  readonly claimedAt: number | null;
-  readonly endedAt: number | null;
-}
+export type Task = Readonly<ReturnType<typeof taskIn>>;
 
 export type PipelineState = 'pending' | 'running' | 'blocked' | 'done' | 'failed' | 'cancelled';
 
-export interface Phase {
-  readonly name: string;
-  readonly state: string;
-  readonly attempt: number;
-  readonly startedAt: number | null;
-  readonly endedAt: number | null;
-}
-
-export interface Pipeline extends AsOf {
-  readonly id: string;
-  readonly name: string;
-  readonly state: PipelineState;
-  readonly phase: string | null;
-  readonly phases: readonly Phase[];
-  readonly blocked: {
-    readonly on: string;
-    readonly reasons: readonly string[];
-    readonly since: number | null;
-    readonly question: number | null;
-  } | null;
-  readonly driver: string | null;
-  readonly isDriven: boolean;
-  readonly startedBy: string;
-  readonly startedAt: number | null;
-  readonly endedAt: number | null;
-  readonly isCancelling: boolean;
-  readonly reason: string | null;
-}
-
-export interface Member {
-  readonly id: string;
-  readonly metadata: unknown;
-  readonly incarnation: string;
-  readonly joinedAt: number | null;
-  readonly weight: number;
-  readonly assets: readonly string[];
-}
+export type Phase = Readonly<ReturnType<typeof phaseIn>>;
+export type Pipeline = Readonly<ReturnType<typeof pipelineIn>>;
+export type Member = Readonly<ReturnType<typeof memberIn>>;
 
 /** One event of the stream. Its `id` is the revision and the place in it, the same for every reader. */
 export interface Happening {

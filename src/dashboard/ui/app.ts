@@ -15,18 +15,9 @@ export const address = new Address(store, () => {
   connection.start();
 });
 
-/** A dialog for an action shows what will happen to whom, and asks before it is done. */
-export type Asking =
-  | {
-      readonly kind: 'break';
-      /** `lock/main`. */
-      readonly resource: string;
-    }
-  | { readonly kind: 'deed'; readonly deed: AskedDeed };
+export type Will = readonly { readonly sign: Sign; readonly text: string }[];
 
-type Will = readonly { readonly sign: Sign; readonly text: string }[];
-
-/** Any other action: what it does to whom, and the request that does it. */
+/** An action that a dialog asks about before it is done: what it does to whom, and the request that does it. */
 export interface AskedDeed {
   /** `Cancel pipeline/release-7?` */
   readonly title: string;
@@ -54,7 +45,7 @@ export interface AskedDeed {
 
 export type Overlay =
   | { readonly kind: 'none' | 'palette' | 'keys' }
-  | { readonly kind: 'ask'; readonly asking: Asking };
+  | { readonly kind: 'ask'; readonly deed: AskedDeed };
 
 let overlay: Overlay = { kind: 'none' };
 let returnTo: Element | null = null;
@@ -72,6 +63,10 @@ export function show(next: Overlay): void {
     returnTo.focus();
     returnTo = null;
   }
+}
+
+export function ask(deed: AskedDeed): void {
+  show({ kind: 'ask', deed });
 }
 
 export function useSnapshot(): Snapshot {

@@ -7,34 +7,21 @@ import { visible } from '../model/text.ts';
 import { count } from '../model/time.ts';
 import { type AskedDeed, currentOverlay, say, show, whyNot } from './app.ts';
 import { Dialog } from './overlay.tsx';
+import { Button } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
 
 export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: AskedDeed }): JSX.Element {
-  const {
-    title,
-    will,
-    changed,
-    token,
-    role,
-    method,
-    path,
-    body,
-    reason: reasonField,
-    number,
-    label,
-    keep,
-    done,
-  } = deed;
+  const { title, token, number } = deed;
   const [reason, setReason] = useState('');
   const [typed, setTyped] = useState(number === undefined ? '' : String(number.now));
   const [typedToken, setTypedToken] = useState('');
   const [trouble, setTrouble] = useState('');
   const [isSent, setSent] = useState(false);
-  const not = whyNot(snapshot, role);
-  const hasReason = reasonField === undefined || reason.trim() !== '';
+  const not = whyNot(snapshot, deed.role);
+  const hasReason = deed.reason === undefined || reason.trim() !== '';
   const hasNumber = number === undefined || /^[1-9]\d{0,8}$/.test(typed.trim());
   const hasToken = token === undefined || typedToken.trim() === String(token.meant);
-  const change = changed?.(snapshot);
+  const change = deed.changed?.(snapshot);
   const isReady = not === undefined && change === undefined && hasReason && hasNumber && hasToken && !isSent;
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -44,13 +31,13 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
     // The reader may have closed the dialog before the answer comes, and opened another.
     const isOpen = isStillOpen();
     try {
-      const answer = await send(method, path, {
-        ...body,
-        ...(reasonField !== undefined && { [reasonField]: reason.trim() }),
+      const answer = await send(deed.method, deed.path, {
+        ...deed.body,
+        ...(deed.reason !== undefined && { [deed.reason]: reason.trim() }),
         ...(number !== undefined && { [number.field]: Number(typed) }),
       });
       if (isOpen()) show({ kind: 'none' });
-      say(typeof done === 'string' ? done : done(answer));
+      say(typeof deed.done === 'string' ? deed.done : deed.done(answer));
     } catch (error) {
       setSent(false);
       const why = error instanceof Refused ? error.message : `nothing is known to have happened: ${String(error)}`;
@@ -66,7 +53,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         </h2>
         {change === undefined ? (
           <ul class="will">
-            {(typeof will === 'function' ? will(snapshot) : will).map(({ sign, text }, place) => (
+            {(typeof deed.will === 'function' ? deed.will(snapshot) : deed.will).map(({ sign, text }, place) => (
               <li key={place}>
                 <SignalSign is={sign} label="" />
                 <bdi>{visible(text)}</bdi>
@@ -83,7 +70,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
             {number.label}
           </Field>
         )}
-        {reasonField !== undefined && (
+        {deed.reason !== undefined && (
           <Field isFirst name="reason" hint="Holders who lose something see it" value={reason} set={setReason}>
             Reason
           </Field>
@@ -108,11 +95,11 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
           </p>
         )}
         <div class="answers">
-          <button type="button" class="button" onClick={() => show({ kind: 'none' })}>
-            {isSent ? 'Close' : (keep ?? 'Leave it')} <kbd>Esc</kbd>
-          </button>
+          <Button class="" onClick={() => show({ kind: 'none' })}>
+            {isSent ? 'Close' : (deed.keep ?? 'Leave it')} <kbd>Esc</kbd>
+          </Button>
           <button type="submit" class="button do" disabled={!isReady}>
-            {isSent ? 'Sending…' : label}
+            {isSent ? 'Sending…' : deed.label}
           </button>
         </div>
       </form>

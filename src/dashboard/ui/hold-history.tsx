@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import type { History } from '../model/history.ts';
 import { shortened } from '../model/text.ts';
 import { clock, duration } from '../model/time.ts';
+import { Label } from './signs.tsx';
 
 const WIDTH = 1150;
 const MARKS = 6;
@@ -52,45 +53,26 @@ export function HoldHistory({ history, from, now, queued }: Props): JSX.Element 
                 <title>{`${shortened(hold.holder, 200)}, ${duration((hold.to ?? now) - hold.from)}, ${how}`}</title>
               </rect>
               {width > 64 && (
-                <text
-                  x={left + 6}
-                  y="28"
-                  font-size="11"
-                  font-weight="500"
-                  fill={isNow ? 'var(--on-blue)' : 'var(--ink)'}
-                >
+                <Label x={left + 6} y={28} weight={500} fill={isNow ? 'var(--on-blue)' : 'var(--ink)'}>
                   {shortened(hold.holder, Math.floor(width / 7)).replace(/ \(\d+ more\)$/, '')}
-                </text>
+                </Label>
               )}
             </g>
           );
         })}
         <path d={path} fill="var(--amber-fill)" stroke="var(--amber)" stroke-width="1.200" />
-        <text x="2" y="50" font-size="11" fill="var(--ink2)">
-          queue
-        </text>
-        <text x={WIDTH - 2} y="50" font-size="11" text-anchor="end" fill="var(--ink2)">
-          {queued} now
-        </text>
+        <Label {...{ x: 2, y: 50 }}>queue</Label>
+        <Label {...{ x: WIDTH - 2, y: 50, anchor: 'end' }}>{queued} now</Label>
         <path d={`M0 84.500h${WIDTH}`} stroke="var(--line2)" />
         {Array.from({ length: MARKS }, (_, mark) => {
           const at = from + ((now - from) * mark) / MARKS;
           return (
-            <text
-              key={mark}
-              x={Math.max(1, x(at))}
-              y="102"
-              font-size="11"
-              text-anchor={mark === 0 ? 'start' : 'middle'}
-              fill="var(--ink2)"
-            >
+            <Label key={mark} x={Math.max(1, x(at))} y={102} anchor={mark === 0 ? 'start' : 'middle'}>
               {now - from > 600_000 ? clock(at).slice(0, 5) : clock(at)}
-            </text>
+            </Label>
           );
         })}
-        <text x={WIDTH} y="102" font-size="11" text-anchor="end" font-weight="600" fill="var(--ink)">
-          now
-        </text>
+        <Label {...{ x: WIDTH, y: 102, anchor: 'end', weight: 600, fill: 'var(--ink)' }}>now</Label>
       </svg>
     </div>
   );

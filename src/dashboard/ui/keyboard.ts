@@ -4,6 +4,7 @@ import { HOME } from '../model/route.ts';
 import { rebuilt } from '../live/travel.ts';
 import { timeText } from '../model/travel.ts';
 import { address, backToNow, copy, currentOverlay, show, store, whyNot } from './app.ts';
+import { askToBreak } from './breaking.ts';
 import { toggleTheme } from './shell.tsx';
 
 let isGoing = false;
@@ -51,12 +52,10 @@ function carryOut(deed: Deed): boolean {
       return true;
     case 'row':
       return focusRow(deed.by);
-    case 'open':
-      return false;
     case 'filter':
       return focusOn(document.querySelector<HTMLElement>('[data-filter]'));
     case 'break':
-      return askToBreak();
+      return breakFocused();
     case 'live':
       return store.snapshot.past === undefined ? false : (backToNow(), true);
     case 'freeze':
@@ -120,13 +119,13 @@ function nextMatter(): boolean {
   return focusOn(all[(at + 1) % Math.max(1, all.length)]);
 }
 
-function askToBreak(): boolean {
+function breakFocused(): boolean {
   const { route, state } = store.snapshot;
   const kind = route.view === 'locks' ? 'lock' : route.view === 'semaphores' ? 'semaphore' : undefined;
   const focused = document.activeElement?.closest<HTMLElement>('[data-row]')?.dataset['row'];
   const resource = kind !== undefined && route.name !== undefined ? `${kind}/${route.name}` : focused;
   const of = resource === undefined ? undefined : state?.resources.get(resource);
   if (of === undefined || of.holds.length === 0 || whyNot(store.snapshot, 'administrator') !== undefined) return false;
-  show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } });
+  askToBreak(of.resource);
   return true;
 }

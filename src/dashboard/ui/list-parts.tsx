@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { shortened } from '../model/text.ts';
 import { address } from './app.ts';
+import { Button } from './parts.tsx';
 
 interface HeadProps {
   readonly title: string;
@@ -18,6 +19,26 @@ export function ListHead({ title, deeds, children }: HeadProps): JSX.Element {
         <div class="under num">{children}</div>
       </div>
       {deeds !== undefined && <div class="deeds">{deeds}</div>}
+    </div>
+  );
+}
+
+interface HeadsProps {
+  readonly class: string;
+  /** The words over the columns; those of `right` are at the right edge of theirs. */
+  readonly left: readonly string[];
+  readonly right: readonly string[];
+}
+
+/** The heads of the columns of a list, whose rows say the same to a screen reader. */
+export function Heads({ class: name, left, right }: HeadsProps): JSX.Element {
+  return (
+    <div class={`heads ${name}`} aria-hidden="true">
+      {[...left, ...right].map((word, place) => (
+        <span key={word} class={place < left.length ? undefined : 'right'}>
+          {word}
+        </span>
+      ))}
     </div>
   );
 }
@@ -61,9 +82,28 @@ export function NoneFits({ of, is = '', q, in: where }: NoneProps): JSX.Element 
     <p class="inside soft">
       None of {of} {is !== '' && `is ${is}`}
       {q !== '' && ` has “${shortened(q, 60)}” in its ${where}`}.{' '}
-      <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
-        Show all
-      </button>
+      <Button onClick={() => address.filter({ q: '', is: '' })}>Show all</Button>
     </p>
+  );
+}
+
+interface ChoicesProps<T extends string> {
+  /** Values and their labels. */
+  readonly of: readonly (readonly [T, string])[];
+  readonly now: string;
+  /** The filter in the address that a choice sets, or a function that takes the choice. */
+  readonly filter: string | ((one: T) => void);
+}
+
+export function Choices<T extends string>({ of, now, filter }: ChoicesProps<T>): JSX.Element {
+  const set = typeof filter === 'string' ? (one: T) => address.filter({ [filter]: one }) : filter;
+  return (
+    <div class="choices" role="group">
+      {of.map(([value, label]) => (
+        <button key={value} type="button" aria-pressed={value === now} onClick={() => set(value)}>
+          {label}
+        </button>
+      ))}
+    </div>
   );
 }

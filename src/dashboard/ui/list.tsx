@@ -5,7 +5,8 @@ import { inSight } from '../model/rows.ts';
 
 interface WindowProps<T> {
   readonly rows: readonly T[];
-  readonly height: number;
+  /** The height of a row, and on a narrow page. */
+  readonly heights: readonly [number, number];
   readonly keyOf: (row: T) => string;
   readonly draw: (row: T) => JSX.Element | null;
   /** Called with the rows that are drawn, when they change. */
@@ -13,7 +14,8 @@ interface WindowProps<T> {
   readonly label: string;
 }
 
-export function WindowedList<T>({ rows, height, keyOf, draw, onSight, label }: WindowProps<T>): JSX.Element {
+export function WindowedList<T>({ rows, heights, keyOf, draw, onSight, label }: WindowProps<T>): JSX.Element {
+  const height = heights[useNarrow() ? 1 : 0];
   const list = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ scrolled: 0, height: 900 });
   useLayoutEffect(() => {

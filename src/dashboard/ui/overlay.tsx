@@ -6,7 +6,6 @@ import { KEY_MAP } from '../model/keys.ts';
 import { searched } from '../model/search.ts';
 import { shortened } from '../model/text.ts';
 import { address, copy, currentOverlay, leave, show } from './app.ts';
-import { BreakDialog } from './break-dialog.tsx';
 import { DeedDialog } from './deed-dialog.tsx';
 import { toggleTheme } from './shell.tsx';
 
@@ -20,11 +19,7 @@ export function Overlays({ snapshot }: { snapshot: Snapshot }): JSX.Element | nu
     case 'keys':
       return <KeyMap />;
     case 'ask':
-      return overlay.asking.kind === 'break' ? (
-        <BreakDialog snapshot={snapshot} resource={overlay.asking.resource} />
-      ) : (
-        <DeedDialog snapshot={snapshot} deed={overlay.asking.deed} />
-      );
+      return <DeedDialog snapshot={snapshot} deed={overlay.deed} />;
   }
 }
 

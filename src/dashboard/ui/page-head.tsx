@@ -1,7 +1,7 @@
 /** The head of a page about one thing: its sign and name, its state, a link that can be shared, and its actions. */
 import type { ComponentChildren, JSX } from 'preact';
 import { address, copy } from './app.ts';
-import { Name } from './parts.tsx';
+import { Button, Name } from './parts.tsx';
 import { type Sign, SignalSign } from './signs.tsx';
 
 interface Props {
@@ -24,9 +24,9 @@ export function PageHead({ sign, label, title, under, children }: Props): JSX.El
         <div class="under">{under}</div>
       </div>
       <div class="deeds">
-        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+        <Button class="" onClick={() => void copy(address.link, 'Link')}>
           Copy link
-        </button>
+        </Button>
         {children}
       </div>
     </div>

@@ -2,9 +2,11 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { pathsOf } from '../model/chart.ts';
-import { halves, visible } from '../model/text.ts';
+import type { View } from '../model/route.ts';
+import { halves, shortened, visible } from '../model/text.ts';
 import { clock, duration, exact } from '../model/time.ts';
 import { copy, say, store } from './app.ts';
+import { type Sign, SignalSign } from './signs.tsx';
 
 /** A name that may be long or strange. `kind` stands before it, fainter. */
 export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Element {
@@ -49,21 +51,44 @@ export function At({ at }: { at: number }): JSX.Element {
   return <time title={exact(at)}>{clock(at)}</time>;
 }
 
-interface PanelProps {
-  readonly title: string;
-  readonly aside?: ComponentChildren;
-  readonly more?: ComponentChildren;
+interface NoteProps {
+  readonly sign: Sign;
   readonly class?: string;
   readonly children: ComponentChildren;
 }
 
-export function Panel({ title, aside, more, class: name = '', children }: PanelProps): JSX.Element {
+/** A sentence about the state of something, after its sign. */
+export function Note({ sign, class: name = '', children }: NoteProps): JSX.Element {
+  return (
+    <div class={`note ${name}`}>
+      <SignalSign is={sign} label="" />
+      <span>{children}</span>
+    </div>
+  );
+}
+
+interface PanelProps {
+  readonly title: string;
+  readonly aside?: ComponentChildren;
+  readonly more?: ComponentChildren;
+  /** The view that shows more, and the words of the link to it. */
+  readonly leads?: readonly [View, string];
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+export function Panel({ title, aside, more, leads, class: name = '', children }: PanelProps): JSX.Element {
   return (
     <section class={`panel ${name}`}>
       <header>
         <h2>{title}</h2>
         {aside !== undefined && <span class="aside">{aside}</span>}
         {more}
+        {leads !== undefined && (
+          <a class="more" href={`#/${leads[0]}`}>
+            {leads[1]}
+          </a>
+        )}
       </header>
       {children}
     </section>
@@ -94,15 +119,75 @@ export function CommandLine({ children }: { children: string }): JSX.Element {
   );
 }
 
+interface NothingProps {
+  readonly title: string;
+  readonly command: string;
+  /** The title of a panel around it; none if not given. */
+  readonly in?: string;
+  readonly children: ComponentChildren;
+}
+
 /** An empty view teaches the next command to type. */
-export function Nothing(props: { title: string; children: ComponentChildren; command?: string }): JSX.Element {
-  const { title, children, command } = props;
-  return (
+export function Nothing({ title, command, in: panel, children }: NothingProps): JSX.Element {
+  const inside = (
     <div class="nothing">
       <h2>{title}</h2>
       <p>{children}</p>
-      {command !== undefined && <CommandLine>{command}</CommandLine>}
+      <CommandLine>{command}</CommandLine>
     </div>
+  );
+  return panel === undefined ? inside : <Panel title={panel}>{inside}</Panel>;
+}
+
+/** What is known about one thing, a name and a value each; a fact that is not there is left out. */
+export function Facts({ of }: { of: readonly (Fact | false)[] }): JSX.Element {
+  return (
+    <dl class="facts inside">
+      {of.map((fact) => {
+        if (fact === false) return null;
+        const [what, is, look] = fact;
+        return [
+          <dt key={what}>{shortened(what, 80)}</dt>,
+          <dd key={`${what} is`} class={look} tabIndex={what === 'Metadata' ? 0 : undefined}>
+            <bdi>{is}</bdi>
+          </dd>,
+        ];
+      })}
+    </dl>
+  );
+}
+
+/** The name, the value and the class of the value. */
+export type Fact = readonly [string, ComponentChildren, string?];
+
+interface ButtonProps {
+  readonly onClick: () => void;
+  readonly class?: string;
+  readonly title?: string;
+  readonly children: ComponentChildren;
+}
+
+export function Button({ onClick, class: name = 'small', title, children }: ButtonProps): JSX.Element {
+  return (
+    <button type="button" class={`button ${name}`} title={title} onClick={onClick}>
+      {children}
+    </button>
+  );
+}
+
+/** Empty tracks in place, until the board is there. */
+export function Blank(): JSX.Element {
+  return (
+    <section class="panel" aria-busy="true" aria-label="Loading">
+      {Array.from({ length: 8 }, (_, row) => (
+        <div class="row tracks" key={row}>
+          <span class="blank" />
+          <span class="track" />
+          <span />
+          <span />
+        </div>
+      ))}
+    </section>
   );
 }
 

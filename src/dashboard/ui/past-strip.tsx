@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import type { Past } from '../live/travel.ts';
 import { clock, count, duration, exact, plural } from '../model/time.ts';
 import { backToNow } from './app.ts';
+import { Button } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
 
 export function PastStrip({ past }: { past: Past }): JSX.Element {
@@ -15,9 +16,9 @@ export function PastStrip({ past }: { past: Past }): JSX.Element {
         </b>
         , {duration(Date.now() - past.at)} ago. {restsOn(past)}
       </span>
-      <button type="button" class="button small" onClick={backToNow}>
+      <Button onClick={backToNow}>
         Back to now <kbd>L</kbd>
-      </button>
+      </Button>
     </div>
   );
 }

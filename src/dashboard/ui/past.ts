@@ -8,25 +8,35 @@ import { store } from './app.ts';
 
 const HOUR_MS = 3_600_000;
 
-export function usePast(state: State | undefined, resource: string, now: number): readonly Happening[] {
+interface Kept {
+  readonly of: string;
+  readonly events: readonly Happening[];
+  /** Whether the events before the page was opened are among them. */
+  readonly hasPast: boolean;
+}
+
+export function usePast(state: State, resource: string, now: number): readonly Happening[] {
   const look = rebuilt(store.snapshot.past);
-  const kept = useRef<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
-  if (kept.current.of !== resource) kept.current = { of: resource, events: [] };
+  const kept = useRef<Kept>({ of: '', events: [], hasPast: false });
+  if (kept.current.of !== resource) kept.current = { of: resource, events: [], hasPast: false };
   // The stream's own list has the events of all resources, so those of this one soon drop out of it.
-  const fresh = look === undefined ? (state?.entries ?? []) : [];
-  kept.current = { of: resource, events: continued(kept.current.events, fresh, resource) };
+  const fresh = look === undefined ? state.entries : [];
+  kept.current = { ...kept.current, events: continued(kept.current.events, fresh, resource) };
+  const isLive = store.link.kind === 'live';
   useEffect(() => {
+    if (!isLive || kept.current.hasPast) return undefined;
     const over = new AbortController();
     const query = `resource=${encodeURIComponent(resource)}&since=${Math.floor(now - HOUR_MS)}`;
     pastEvents(query, over.signal).then(
       ({ events }) => {
-        kept.current = { of: resource, events: continued(events, kept.current.events.toReversed(), resource) };
+        const all = continued(events, kept.current.events.toReversed(), resource);
+        kept.current = { of: resource, events: all, hasPast: true };
         store.draw();
       },
-      // If that fails, the drawing begins when the page was opened.
+      // If that fails, the drawing begins when the page was opened, until the page is live again and asks once more.
       () => undefined,
     );
     return () => over.abort();
-  }, [resource]);
+  }, [resource, isLive]);
   return look === undefined ? kept.current.events : store.travel.eventsOf(resource, look.at);
 }

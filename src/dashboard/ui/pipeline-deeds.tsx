@@ -1,92 +1,84 @@
 /** Resume and cancel, for administrators; a server that runs no commands cannot resume. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded, Snapshot } from '../live/store.ts';
 import { movedOn } from '../model/expected.ts';
 import { isDone, routeOf } from '../model/needs.ts';
 import { object } from '../model/read.ts';
 import { shortened } from '../model/text.ts';
 import type { Pipeline } from '../model/types.ts';
-import { whyNot } from './app.ts';
+import { ask, whyNot, type Will } from './app.ts';
 import { Deed } from './parts.tsx';
-import type { Sign } from './signs.tsx';
-import { ask } from './work-parts.tsx';
 
-type Will = readonly { readonly sign: Sign; readonly text: string }[];
-
-export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Element {
+export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Loaded }): JSX.Element {
   const may = whyNot(snapshot, 'administrator');
-  const noCommands =
-    snapshot.state?.allowsCommands === true
-      ? undefined
-      : 'This server runs no commands: start it with --allow-commands';
-  const not = may ?? noCommands;
+  const noCommands = 'This server runs no commands: start it with --allow-commands';
+  const not = may ?? (snapshot.state.allowsCommands ? undefined : noCommands);
   const isOver = of.endedAt !== null;
+  const asksPerson = of.blocked?.on === 'person';
   const phase = shortened(of.phase ?? 'its next phase', 80);
-  const question = of.blocked?.on === 'person' ? of.blocked.question : null;
+  const question = asksPerson ? of.blocked.question : null;
   const failed = of.phases.find(({ state }) => state === 'failed')?.name;
-  const resume = (title: string, label: string, will: Will, body: Readonly<Record<string, unknown>>): void =>
-    ask({
-      ...{
-        title,
-        will: [...will, RECORDED],
-        changed: ({ state }) => movedOn(of, state),
-        label,
-        role: 'administrator',
-        method: 'POST',
-        body: { ...body, expected: { ...lifeOf(of), state: of.state, phase: of.phase } },
-      },
-      ...{ path: `/v1${routeOf(`pipeline/${of.id}`)}/resume`, done: `pipeline/${of.id} goes on` },
-    });
-  const decide = (decision: 'rerun' | 'skip'): void =>
-    resume(
-      decision === 'rerun' ? `Run ${phase} of pipeline/${of.id} again?` : `Skip ${phase} of pipeline/${of.id}?`,
-      decision === 'rerun' ? 'Run it again' : 'Skip it',
-      [
-        decision === 'rerun'
-          ? { sign: 'held', text: `This server runs the command of ${phase} once more, from its beginning.` }
-          : {
-              sign: 'danger',
-              text: `The pipeline goes on as if ${phase} were done, although its command may have stopped halfway.`,
-            },
-      ],
-      { decision, ...(question !== null && { question }) },
-    );
+  const decided = question === null ? {} : { question };
+  const resume = (
+    name: string,
+    label: string,
+    title: string,
+    will: Will[number],
+    body: Readonly<Record<string, unknown>>,
+  ) => (
+    <Deed
+      label={`${name}…`}
+      not={not}
+      onClick={() =>
+        ask({
+          ...{ title, label, will: [will, RECORDED], changed: ({ state }) => movedOn(of, state) },
+          ...{ role: 'administrator', method: 'POST', path: `/v1${routeOf(`pipeline/${of.id}`)}/resume` },
+          body: { ...body, expected: { ...lifeOf(of), state: of.state, phase: of.phase } },
+          done: `pipeline/${of.id} goes on`,
+        })
+      }
+    />
+  );
   return (
     <>
-      {of.blocked?.on === 'person' && (
-        <>
-          <Deed label="Run again…" not={not} onClick={() => decide('rerun')} />
-          <Deed label="Skip…" not={not} onClick={() => decide('skip')} />
-        </>
-      )}
-      {!isOver && !of.isDriven && of.blocked?.on !== 'person' && (
-        <Deed
-          label="Resume…"
-          not={not}
-          onClick={() =>
-            resume(
-              `Resume pipeline/${of.id}?`,
-              'Resume',
-              [{ sign: 'held', text: `This server drives it from ${phase} on.` }],
-              {},
-            )
-          }
-        />
-      )}
-      {of.state === 'failed' && failed !== undefined && (
-        <Deed
-          label="Start again…"
-          not={not}
-          onClick={() =>
-            resume(
-              `Start pipeline/${of.id} again from ${failed}?`,
-              'Start again',
-              [{ sign: 'held', text: `This server runs ${failed} and what comes after it; earlier phases stay done.` }],
-              { from: failed },
-            )
-          }
-        />
-      )}
+      {asksPerson &&
+        resume(
+          'Run again',
+          'Run it again',
+          `Run ${phase} of pipeline/${of.id} again?`,
+          { sign: 'held', text: `This server runs the command of ${phase} once more, from its beginning.` },
+          { decision: 'rerun', ...decided },
+        )}
+      {asksPerson &&
+        resume(
+          'Skip',
+          'Skip it',
+          `Skip ${phase} of pipeline/${of.id}?`,
+          {
+            sign: 'danger',
+            text: `The pipeline goes on as if ${phase} were done, although its command may have stopped halfway.`,
+          },
+          { decision: 'skip', ...decided },
+        )}
+      {!isOver &&
+        !of.isDriven &&
+        !asksPerson &&
+        resume(
+          'Resume',
+          'Resume',
+          `Resume pipeline/${of.id}?`,
+          { sign: 'held', text: `This server drives it from ${phase} on.` },
+          {},
+        )}
+      {of.state === 'failed' &&
+        failed !== undefined &&
+        resume(
+          'Start again',
+          'Start again',
+          `Start pipeline/${of.id} again from ${failed}?`,
+          { sign: 'held', text: `This server runs ${failed} and what comes after it; earlier phases stay done.` },
+          { from: failed },
+        )}
       {!isOver && (
         <Deed
           class="danger"

@@ -2,12 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import { followRecord } from '../live/record.ts';
-import { object } from '../model/read.ts';
+import { type Json, object } from '../model/read.ts';
 import type { Recorded } from '../model/timeline.ts';
 import { rebuilt } from '../live/travel.ts';
 import { store } from './app.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** Undefined until the answer is there, and if the server refuses; during another reading, the last answer stays. */
 export function useAnswer(path: string, changed = ''): Json | undefined {

@@ -1,11 +1,12 @@
 /** The head of the page of a lock or semaphore: its sign and name, who waits and for how long, and its actions. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { aspectOf, longest } from '../model/needs.ts';
 import { count } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { connection, show, whyNot } from './app.ts';
+import { connection, whyNot } from './app.ts';
+import { askToBreak } from './breaking.ts';
 import { Deed, Since } from './parts.tsx';
 import { PageHead } from './page-head.tsx';
 
@@ -19,7 +20,7 @@ export function useSight(resource: string): void {
 
 interface Props {
   readonly of: Resource;
-  readonly snapshot: Snapshot;
+  readonly snapshot: Loaded;
   /** The state, shown before who waits; `then` comes after. */
   readonly says: ComponentChildren;
   readonly then?: ComponentChildren;
@@ -32,7 +33,7 @@ interface Props {
 
 export function ResourceHead({ of, snapshot, says, then, wanted = '', breaks, children }: Props): JSX.Element {
   const { state, now } = snapshot;
-  const aspect = state === undefined ? 'free' : aspectOf(state, of, now);
+  const aspect = aspectOf(state, of, now);
   const oldest = longest(of);
   const not = of.holds.length === 0 ? breaks.nobody : whyNot(snapshot, 'administrator');
   return (
@@ -56,12 +57,7 @@ export function ResourceHead({ of, snapshot, says, then, wanted = '', breaks, ch
       }
     >
       {children}
-      <Deed
-        class="danger"
-        label={breaks.label}
-        not={not}
-        onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } })}
-      />
+      <Deed class="danger" label={breaks.label} not={not} onClick={() => askToBreak(of.resource)} />
     </PageHead>
   );
 }

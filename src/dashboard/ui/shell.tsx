@@ -8,7 +8,7 @@ import { countsOf } from '../model/rows.ts';
 import { visible } from '../model/text.ts';
 import { clock, count, duration } from '../model/time.ts';
 import { connection, currentTheme, matters, saidLast, setTheme, show, store } from './app.ts';
-import { CommandLine } from './parts.tsx';
+import { Button, CommandLine } from './parts.tsx';
 import { PastStrip } from './past-strip.tsx';
 import { Brand, SignalSign } from './signs.tsx';
 
@@ -171,9 +171,7 @@ function Strip({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
           <b class="strong">Reconnecting.</b> The page shows how it was at {clock(link.heardAt)}; actions are off. It
           goes on from there as soon as the server answers.
         </span>
-        <button type="button" class="button small" onClick={() => connection.start()}>
-          Try now
-        </button>
+        <Button onClick={() => connection.start()}>Try now</Button>
       </div>
     );
   }
@@ -248,9 +246,9 @@ function SideLine({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             <dd>{state.token.role}</dd>
           </dl>
         )}
-        <button type="button" class="button small" onClick={() => show({ kind: 'keys' })}>
+        <Button onClick={() => show({ kind: 'keys' })}>
           <kbd>?</kbd> keyboard
-        </button>
+        </Button>
       </div>
     </aside>
   );

@@ -1,5 +1,5 @@
 /** Signals: the shape carries the meaning, the colour repeats it. */
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import type { Aspect } from '../model/needs.ts';
 
 export type Sign = Aspect | 'clear' | 'pending' | 'unknown';
@@ -120,6 +120,32 @@ export function TallSignal({ isClear }: { isClear: boolean }): JSX.Element {
       <circle cx="8" cy="18" r="3.400" fill="var(--surface)" stroke="var(--ink3)" stroke-width="1.600" />
     </svg>
   );
+}
+
+/** The end of an arrow, for `marker-end` in the same drawing. */
+export function ArrowTip({ id, fill }: { id: string; fill: string }): JSX.Element {
+  return (
+    <defs>
+      <marker id={id} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+        <path d="M0 0l8 4-8 4z" fill={fill} />
+      </marker>
+    </defs>
+  );
+}
+
+interface LabelProps {
+  readonly x: number;
+  readonly y: number;
+  readonly size?: number;
+  readonly anchor?: 'start' | 'middle' | 'end';
+  readonly weight?: number;
+  readonly fill?: string;
+  readonly children: ComponentChildren;
+}
+
+/** A text in a drawing. */
+export function Label({ size = 11, anchor = 'start', weight = 400, fill = 'var(--ink2)', ...rest }: LabelProps) {
+  return <text {...rest} fill={fill} font-size={size} font-weight={weight} text-anchor={anchor} />;
 }
 
 export function Brand(): JSX.Element {

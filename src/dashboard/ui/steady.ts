@@ -3,7 +3,7 @@
  * them.
  */
 import { useRef } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { inPlace, type Order, ordered, type Places, placesOf } from '../model/rows.ts';
 import type { Resource, State } from '../model/types.ts';
 
@@ -21,13 +21,12 @@ interface Sorted {
 }
 
 export function useSteadyOrder(
-  { state, now }: Snapshot,
+  { state, now }: Loaded,
   find: (state: State) => readonly Resource[],
   order: Order,
   key = '',
 ): readonly Resource[] {
   const last = useRef<Sorted>({ how: '', resources: undefined, at: 0, places: new Map(), rows: [] });
-  if (state === undefined) return [];
   const { resources } = state;
   const { how: before, at, places, resources: sorted } = last.current;
   const how = `${order} ${key}`;

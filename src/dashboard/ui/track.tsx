@@ -7,18 +7,22 @@ import { store } from './app.ts';
 import { Name, Since } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
 
-export const TRACK_HEIGHT = 36;
-export const NARROW_TRACK_HEIGHT = 72;
+interface HeadsProps {
+  readonly name?: string;
+  /** The word over what is beside the section. */
+  readonly beside?: string;
+  readonly time?: string;
+}
 
-export function TrackHeads(): JSX.Element {
+export function TrackHeads({ name = 'Lock', beside = 'At the signal', time = 'Waits' }: HeadsProps): JSX.Element {
   return (
     <div class="heads tracks" aria-hidden="true">
-      <span>Lock</span>
+      <span>{name}</span>
       <span class="line">
         <span class="block-head">In the section</span>
-        <span>At the signal</span>
+        <span>{beside}</span>
       </span>
-      <span class="right">Waits</span>
+      <span class="right">{time}</span>
       <span class="right">Token</span>
     </div>
   );

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { routeOf } from '../model/needs.ts';
 import { halves } from '../model/text.ts';
 import type { Graph, GraphNode } from '../model/waits.ts';
+import { ArrowTip, Label } from './signs.tsx';
 
 const WIDTH = 132;
 const HEIGHT = 32;
@@ -29,11 +30,7 @@ export function WaitGraph({ graph }: { graph: Graph }): JSX.Element {
         role="group"
         aria-label={told}
       >
-        <defs>
-          <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0l8 4-8 4z" fill="var(--ink3)" />
-          </marker>
-        </defs>
+        <ArrowTip id="tip" fill="var(--ink3)" />
         {graph.edges.map(({ from, to, label, isDashed }) => {
           const [one, other] = [places.get(from), places.get(to)];
           if (one === undefined || other === undefined) return null;
@@ -47,11 +44,7 @@ export function WaitGraph({ graph }: { graph: Graph }): JSX.Element {
                 d={`M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`}
                 stroke-dasharray={isDashed ? '3 3' : undefined}
               />
-              {label !== '' && (
-                <text x={middle} y={Math.max(y1, y2) + 20} text-anchor="middle" font-size="11" fill="var(--ink2)">
-                  {label}
-                </text>
-              )}
+              {label !== '' && <Label {...{ x: middle, y: Math.max(y1, y2) + 20, anchor: 'middle' }}>{label}</Label>}
             </g>
           );
         })}
@@ -81,21 +74,10 @@ function NodeShape({ node }: { node: GraphNode }): JSX.Element {
         rx={node.kind === 'resource' ? 3 : HEIGHT / 2}
         stroke-width={node.kind === 'root' ? 1.6 : 1.1}
       />
-      <text
-        x={WIDTH / 2}
-        y={node.detail === '' ? 20.5 : 14}
-        text-anchor="middle"
-        font-size="12"
-        font-weight="500"
-        fill="var(--ink)"
-      >
+      <Label x={WIDTH / 2} y={node.detail === '' ? 20.5 : 14} anchor="middle" size={12} weight={500} fill="var(--ink)">
         {cutName(node.label)}
-      </text>
-      {node.detail !== '' && (
-        <text x={WIDTH / 2} y="26" text-anchor="middle" font-size="10.5" fill="var(--ink2)">
-          {node.detail}
-        </text>
-      )}
+      </Label>
+      {node.detail !== '' && <Label {...{ x: WIDTH / 2, y: 26, anchor: 'middle', size: 10.5 }}>{node.detail}</Label>}
     </g>
   );
   return node.resource === undefined ? shape : <a href={`#${routeOf(node.resource)}`}>{shape}</a>;

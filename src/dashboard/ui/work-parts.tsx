@@ -5,8 +5,9 @@ import { shortened, visible } from '../model/text.ts';
 import { clock, exact, plural } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
 import { shownText } from '../model/work.ts';
+import { items } from '../model/read.ts';
 import { routeOf } from '../model/needs.ts';
-import { type AskedDeed, show } from './app.ts';
+import { ask } from './app.ts';
 import { Name, Panel } from './parts.tsx';
 import { type Sign, SignalSign } from './signs.tsx';
 
@@ -50,12 +51,8 @@ function told(event: Happening): string {
   const words = TOLD.filter((field) => ['string', 'number'].includes(typeof event[field])).map(
     (field) => `${field} ${String(event[field])}`,
   );
-  const reasons = Array.isArray(event['reasons']) ? (event['reasons'] as readonly unknown[]).map(String) : [];
+  const reasons = items(event['reasons']).map(String);
   return shortened([...words, ...reasons].join(' · '), 300);
-}
-
-export function ask(deed: AskedDeed): void {
-  show({ kind: 'ask', asking: { kind: 'deed', deed } });
 }
 
 export function askToRetry(task: Task): void {

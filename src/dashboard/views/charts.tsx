@@ -1,17 +1,14 @@
 /** Charts of rates, durations and outcomes over the last five minutes or the last hour. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import type { Unit, Values } from '../model/chart.ts';
 import { meanWait, partsOf, quantileOf, REMEMBERED_MS, total, type Window, windowAt } from '../model/rates.ts';
 import { clock, count, plural, span } from '../model/time.ts';
 import type { Slice } from '../model/types.ts';
-import { address } from '../ui/app.ts';
 import { Chart, type Cursor } from '../ui/chart.tsx';
-import { ListHead } from '../ui/list-parts.tsx';
+import { Choices, ListHead } from '../ui/list-parts.tsx';
 import { CommandLine, Panel } from '../ui/parts.tsx';
-import { Choices } from './locks.tsx';
-import { Blank } from './overview.tsx';
 
 const PARTS = 60;
 const SHORT_MS = 300_000;
@@ -39,20 +36,16 @@ const SHARES = [
   ['p95, 19 of 20 below', 0.95],
 ] as const;
 
-export function Charts({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Charts({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, now, route, past } = snapshot;
   const [at, set] = useState<number>();
-  if (state === undefined) return <Blank />;
   const [chosen, inWords] = route.filters['span'] === LONG[0] ? LONG : SHORT;
   const window = windowAt(now, chosen === LONG[0] ? REMEMBERED_MS : SHORT_MS, PARTS);
   const seen = seenParts(partsOf(state.slices, window), window, state.countedFrom, now);
   const common = { window, cursor: { at, set } satisfies Cursor };
   return (
     <>
-      <ListHead
-        title="Charts"
-        deeds={<Choices of={[SHORT, LONG]} now={chosen} set={(one) => address.filter({ span: one })} />}
-      >
+      <ListHead title="Charts" deeds={<Choices of={[SHORT, LONG]} now={chosen} filter="span" />}>
         <span>{past === undefined ? `the last ${inWords}` : `the ${inWords} before ${clock(past.at)}`},</span>
         <span>every holder of the store</span>
         {state.countedFrom > window.from && <span>· known since {clock(state.countedFrom)}</span>}

@@ -1,19 +1,18 @@
 /** A deadlock that was broken: the cycle, who was refused, and how to keep it from coming back. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';
-import { shortened } from '../model/text.ts';
+import { kindAndName, shortened } from '../model/text.ts';
 import { plural } from '../model/time.ts';
 import type { Deadlock } from '../model/types.ts';
 import { address, dismiss } from '../ui/app.ts';
-import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { Button, CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
+import { ArrowTip, Label } from '../ui/signs.tsx';
 import { shellWord } from './lock.tsx';
-import { Blank } from './overview.tsx';
 
-export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneDeadlock({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state } = snapshot;
-  if (state === undefined) return <Blank />;
   const of = state.deadlocks.find(({ id }) => id === name);
   if (of === undefined) {
     return (
@@ -31,8 +30,8 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
   };
   const resources = [...new Set(of.cycle.map(({ resource }) => resource))];
   const flags = resources.map((one) => {
-    const word = shellWord(one.slice(one.indexOf('/') + 1));
-    return one.startsWith('lock/') ? `--lock ${word}` : `--sem ${word}`;
+    const [kind, name] = kindAndName(one);
+    return `--${kind === 'lock' ? 'lock' : 'sem'} ${shellWord(name)}`;
   });
   return (
     <>
@@ -40,16 +39,14 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
         sign="caution"
         title="Deadlock, broken"
         under={
-          <>
-            <span>
-              <Since at={of.at} /> ago · <Name of={of.victim} /> was refused, nobody else lost anything
-            </span>
-          </>
+          <span>
+            <Since at={of.at} /> ago · <Name of={of.victim} /> was refused, nobody else lost anything
+          </span>
         }
       >
-        <button type="button" class="button main-deed" onClick={settle}>
+        <Button class="main-deed" onClick={settle}>
           Settled
-        </button>
+        </Button>
       </PageHead>
       <div class="grid">
         <Panel class="w7 tall" title="The cycle" aside={`${plural(of.cycle.length, 'wait')}, read along the arrows`}>
@@ -108,11 +105,7 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
         role="img"
         aria-label={`${told.join('; ')}. ${of.victim} was refused.`}
       >
-        <defs>
-          <marker id="step" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0l8 4-8 4z" fill="context-stroke" />
-          </marker>
-        </defs>
+        <ArrowTip id="step" fill="context-stroke" />
         {stops.map((stop, place) => {
           const [one, other] = [at(place), at((place + 1) % stops.length)];
           const isCut = stop.isVictim;
@@ -164,24 +157,16 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
                 }}
                 stroke-dasharray={stop.isVictim ? '5 3' : undefined}
               />
-              <text
-                x={SIZE.width / 2}
-                y={stop.isVictim ? 20 : 28}
-                text-anchor="middle"
-                font-size="13"
-                font-weight="600"
-                fill="var(--ink)"
+              <Label
+                {...{ x: SIZE.width / 2, y: stop.isVictim ? 20 : 28, anchor: 'middle', size: 13 }}
+                {...{ weight: 600, fill: 'var(--ink)' }}
               >
                 {shortened(
                   stop.label.length > 19 ? `${stop.label.slice(0, 9)}…${stop.label.slice(-8)}` : stop.label,
                   19,
                 )}
-              </text>
-              {stop.isVictim && (
-                <text x={SIZE.width / 2} y="36" text-anchor="middle" font-size="11.500" fill="var(--ink2)">
-                  refused
-                </text>
-              )}
+              </Label>
+              {stop.isVictim && <Label {...{ x: SIZE.width / 2, y: 36, anchor: 'middle', size: 11.5 }}>refused</Label>}
             </g>
           );
         })}

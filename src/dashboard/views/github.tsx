@@ -1,15 +1,15 @@
 /** Locks on GitHub Issues: listed with the locks of the store, and a page for each. Workers take them on GitHub itself. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { type GitHubLock, type GitHubLocks, matchingIssues } from '../model/github.ts';
 import { shortened } from '../model/text.ts';
-import { clock, count, duration, exact, plural } from '../model/time.ts';
+import { clock, count, duration, plural } from '../model/time.ts';
 import { address } from '../ui/app.ts';
 import { useGitHub } from '../ui/github.ts';
-import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { At, Blank, Button, CommandLine, Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
-import { Blank } from './overview.tsx';
+import { TrackHeads } from '../ui/track.tsx';
 import { shellWord } from './lock.tsx';
 
 /** The most issues to list above the locks of the store; the filter shows all. */
@@ -28,17 +28,7 @@ export function LockedIssues({ of, filter, isAlone }: IssuesProps): JSX.Element 
   return (
     <Panel title="On GitHub" aside={<AsOf of={of} />} class="spaced">
       {of.trouble !== null && <Trouble of={of} />}
-      {shown.length > 0 && (
-        <div class="heads tracks" aria-hidden="true">
-          <span>Issue</span>
-          <span class="line">
-            <span class="block-head">In the section</span>
-            <span>Title</span>
-          </span>
-          <span class="right">Renewed</span>
-          <span class="right">Token</span>
-        </div>
-      )}
+      {shown.length > 0 && <TrackHeads name="Issue" beside="Title" time="Renewed" />}
       <div role="list" aria-label="Locks on GitHub">
         {shown.map((one) => (
           <div role="listitem" key={one.issue}>
@@ -56,9 +46,7 @@ export function LockedIssues({ of, filter, isAlone }: IssuesProps): JSX.Element 
       )}
       {found.length > shown.length && (
         <p class="foot">
-          <button type="button" class="button small" onClick={() => address.filter({ where: 'github' })}>
-            Show all {count(found.length)}
-          </button>
+          <Button onClick={() => address.filter({ where: 'github' })}>Show all {count(found.length)}</Button>
         </p>
       )}
     </Panel>
@@ -74,7 +62,7 @@ function AsOf({ of: { repository, asOf, everyMs } }: { of: GitHubLocks }): JSX.E
       ) : (
         <>
           {' '}
-          · as of <time title={exact(asOf)}>{clock(asOf)}</time>, read each {duration(everyMs)}
+          · as of <At at={asOf} />, read each {duration(everyMs)}
         </>
       )}
     </>
@@ -121,7 +109,7 @@ function IssueRow({ of }: { of: GitHubLock }): JSX.Element {
   );
 }
 
-export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneIssue({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const of = useGitHub(snapshot);
   if (of === undefined) return <Blank />;
   const one = of.locks.find(({ issue }) => String(issue) === name);
@@ -145,11 +133,9 @@ export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string 
         }
       />
       {of.repository === null ? (
-        <Panel title="On GitHub">
-          <Nothing title="This server follows no repository" command="signalbox serve --github owner/name">
-            Started like this, it lists the locked issues of a repository:
-          </Nothing>
-        </Panel>
+        <Nothing in="On GitHub" title="This server follows no repository" command="signalbox serve --github owner/name">
+          Started like this, it lists the locked issues of a repository:
+        </Nothing>
       ) : (
         <>
           {of.trouble !== null && <Trouble of={of} />}
@@ -175,37 +161,20 @@ function FreeIssue({ name }: { name: string }): JSX.Element {
 }
 
 function IssueFacts({ of }: { of: GitHubLock }): JSX.Element {
-  const facts: readonly (readonly [string, JSX.Element | string])[] = [
-    ...(of.title === null ? [] : [['Title', shortened(of.title, 300)] as const]),
-    ['Worker', <Name of={of.worker} />],
-    ['Node', of.node === '' ? '–' : <Name of={of.node} />],
-    ['Account', of.login === null ? 'none is assigned' : <Name of={of.login} />],
-    ['Token', <span class="mono">{count(of.token)}</span>],
-    ...(of.since === null ? [] : [['Claimed', <time title={exact(of.since)}>{clock(of.since)}</time>] as const]),
-    [
-      'Renewed',
-      of.renewedAt === null ? (
-        '–'
-      ) : (
-        <>
-          <Since at={of.renewedAt} /> ago
-        </>
-      ),
-    ],
-    ...of.task.map(([what, is]) => [what, shortened(is, 300)] as const),
-  ];
   return (
     <Panel class="w6" title="This hold">
-      <div class="inside">
-        <dl class="facts">
-          {facts.map(([what, is]) => [
-            <dt key={what}>{what}</dt>,
-            <dd key={`${what} is`}>
-              <bdi>{is}</bdi>
-            </dd>,
-          ])}
-        </dl>
-      </div>
+      <Facts
+        of={[
+          of.title !== null && ['Title', shortened(of.title, 300)],
+          ['Worker', <Name of={of.worker} />],
+          ['Node', of.node === '' ? '–' : <Name of={of.node} />],
+          ['Account', of.login === null ? 'none is assigned' : <Name of={of.login} />],
+          ['Token', count(of.token), 'mono'],
+          of.since !== null && ['Claimed', <At at={of.since} />],
+          ['Renewed', of.renewedAt === null ? '–' : [<Since at={of.renewedAt} />, ' ago']],
+          ...of.task.map(([what, is]) => [what, shortened(is, 300)] as const),
+        ]}
+      />
     </Panel>
   );
 }

@@ -1,6 +1,6 @@
 /** Which component shows which route: `list` for all of a kind, `one` for one by its name. */
 import type { FunctionComponent } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import type { View } from '../model/route.ts';
 import { Charts } from './charts.tsx';
 import { OneDeadlock } from './deadlock.tsx';
@@ -19,8 +19,8 @@ import { Tasks } from './tasks.tsx';
 import { Timeline } from './timeline.tsx';
 
 export interface Route {
-  readonly list: FunctionComponent<{ snapshot: Snapshot }>;
-  readonly one?: FunctionComponent<{ snapshot: Snapshot; name: string }>;
+  readonly list: FunctionComponent<{ snapshot: Loaded }>;
+  readonly one?: FunctionComponent<{ snapshot: Loaded; name: string }>;
 }
 
 export const ROUTES: Readonly<Record<View, Route>> = {

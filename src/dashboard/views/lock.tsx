@@ -1,29 +1,27 @@
 /** One lock: its holders, its queue, who waits for whom, and its history. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
 import { historyOf } from '../model/history.ts';
 import { aspectOf, lostHolds } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
-import { clock, count, duration, exact, plural, span } from '../model/time.ts';
+import { count, duration, plural, span } from '../model/time.ts';
 import type { Hold, Resource, State } from '../model/types.ts';
 import { graphOf } from '../model/waits.ts';
 import { HoldHistory } from '../ui/hold-history.tsx';
-import { CommandLine, Name, Panel, Since } from '../ui/parts.tsx';
+import { At, CommandLine, Facts, Name, Note, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { ResourceHead, useSight } from '../ui/resource-head.tsx';
-import { SignalSign, TallSignal } from '../ui/signs.tsx';
+import { TallSignal } from '../ui/signs.tsx';
 import { WaitGraph } from '../ui/wait-graph.tsx';
-import { Blank } from './overview.tsx';
 
 const HOUR_MS = 3_600_000;
 
-export function OneLock({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneLock({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `lock/${name}`;
   useSight(resource);
   const past = usePast(state, resource, now);
-  if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('lock', name);
   const history = historyOf(past, now - HOUR_MS, now, of.holds);
   const from = Math.max(now - HOUR_MS, (history.holds[0]?.from ?? now - 60_000) - 5_000);
@@ -148,46 +146,37 @@ function Why({ of, state, now, median }: SectionProps): JSX.Element {
   const aspect = aspectOf(state, of, now);
   if (hold === undefined) {
     return (
-      <div class="note">
-        <SignalSign is="clear" label="" />
-        <span>
-          Free. The next to ask gets it with a token above <b>{count(of.token)}</b>.
-        </span>
-      </div>
+      <Note sign="clear">
+        Free. The next to ask gets it with a token above <b>{count(of.token)}</b>.
+      </Note>
     );
   }
   if (aspect === 'danger') {
     return (
-      <div class="note">
-        <SignalSign is="danger" label="" />
-        <span>
-          The lease ended and this lock is set to <b>alert</b>: it changes hands only when an administrator breaks it.
-        </span>
-      </div>
+      <Note sign="danger">
+        The lease ended and this lock is set to <b>alert</b>: it changes hands only when an administrator breaks it.
+      </Note>
     );
   }
   const { root } = graphOf(state, of);
   const times = median === undefined || median < 1 ? undefined : (now - hold.acquiredAt) / median;
   return (
-    <div class="note">
-      <SignalSign is={aspect === 'caution' ? 'caution' : 'held'} label="" />
-      <span>
-        {root === undefined ? (
-          'Nobody waits.'
-        ) : (
-          <>
-            Everyone here waits, in the end, for{' '}
-            <b>
-              <bdi>{shortened(root, 80)}</bdi>
-            </b>
-            .
-          </>
-        )}
-        {median !== undefined && ` The median hold of this lock is ${span(median)}`}
-        {times !== undefined && times >= 2 && `; this one is ${times < 10 ? times.toFixed(1) : count(times)}× that`}
-        {median !== undefined && '.'}
-      </span>
-    </div>
+    <Note sign={aspect === 'caution' ? 'caution' : 'held'}>
+      {root === undefined ? (
+        'Nobody waits.'
+      ) : (
+        <>
+          Everyone here waits, in the end, for{' '}
+          <b>
+            <bdi>{shortened(root, 80)}</bdi>
+          </b>
+          .
+        </>
+      )}
+      {median !== undefined && ` The median hold of this lock is ${span(median)}`}
+      {times !== undefined && times >= 2 && `; this one is ${times < 10 ? times.toFixed(1) : count(times)}× that`}
+      {median !== undefined && '.'}
+    </Note>
   );
 }
 
@@ -209,44 +198,26 @@ function HoldFacts({ of, now }: { of: Resource; now: number }): JSX.Element {
       : `, ${Math.min(999, Math.round(((now - hold.acquiredAt) / hold.maxHoldMs) * 100))}% used`;
   const { session } = hold;
   const place = session === null ? '' : [session.user, session.host].filter((one) => one !== null).join('@');
-  const facts: readonly (readonly [string, JSX.Element | string])[] = [
-    ['Token', <span class="mono">{count(hold.token)}</span>],
-    ['Acquired', <time title={exact(hold.acquiredAt)}>{clock(hold.acquiredAt)}</time>],
-    ['Health', hold.health],
-    ['Max hold', hold.maxHoldMs === null ? 'no limit' : `${duration(hold.maxHoldMs)}${used}`],
-    ['When stale', of.onStale],
-    ...(place === ''
-      ? []
-      : [
-          [
-            'Where',
-            shortened(`${place}${typeof session?.pid !== 'number' ? '' : `, pid ${session.pid}`}`, 120),
-          ] as const,
-        ]),
-    ...(typeof session?.directory !== 'string' ? [] : [['Directory', shortened(session.directory, 200)] as const]),
-    ['Reason', hold.reason === null ? '–' : shortened(hold.reason, 400)],
-    ...(hold.metadata === null ? [] : [['Metadata', shortened(JSON.stringify(hold.metadata), 2000)] as const]),
-  ];
+  const pid = typeof session?.pid === 'number' ? `, pid ${session.pid}` : '';
   return (
     <Panel
       class="w4 tall"
       title="This hold"
       aside={of.holds.length > 1 ? `the first of ${count(of.holds.length)} readers` : undefined}
     >
-      <div class="inside">
-        <dl class="facts">
-          {facts.map(([what, is]) => [
-            <dt key={what}>{what}</dt>,
-            <dd
-              key={`${what} is`}
-              class={what === 'Metadata' || what === 'Reason' ? 'whole' : ''}
-              tabIndex={what === 'Metadata' ? 0 : undefined}
-            >
-              <bdi>{is}</bdi>
-            </dd>,
-          ])}
-        </dl>
-      </div>
+      <Facts
+        of={[
+          ['Token', count(hold.token), 'mono'],
+          ['Acquired', <At at={hold.acquiredAt} />],
+          ['Health', hold.health],
+          ['Max hold', hold.maxHoldMs === null ? 'no limit' : `${duration(hold.maxHoldMs)}${used}`],
+          ['When stale', of.onStale],
+          place !== '' && ['Where', shortened(`${place}${pid}`, 120)],
+          typeof session?.directory === 'string' && ['Directory', shortened(session.directory, 200)],
+          ['Reason', hold.reason === null ? '–' : shortened(hold.reason, 400), 'whole'],
+          hold.metadata !== null && ['Metadata', shortened(JSON.stringify(hold.metadata), 2000), 'whole'],
+        ]}
+      />
     </Panel>
   );
 }

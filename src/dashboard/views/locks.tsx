@@ -1,23 +1,26 @@
 /** All locks: a map with a cell for each, and a list of any length. */
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { rebuilt } from '../live/travel.ts';
-import { countsOf, type Filter, matching, type Order, ORDERS } from '../model/rows.ts';
-import { shortened } from '../model/text.ts';
+import { countsOf, type Filter, matching, type Order } from '../model/rows.ts';
 import { count, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { address, connection } from '../ui/app.ts';
+import { connection } from '../ui/app.ts';
 import { BlockMap, MapLegend } from '../ui/block-map.tsx';
 import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { Choices, FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
 import { Nothing, Panel } from '../ui/parts.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
-import { NARROW_TRACK_HEIGHT, TRACK_HEIGHT, TrackHeads, TrackRow } from '../ui/track.tsx';
+import { TrackHeads, TrackRow } from '../ui/track.tsx';
 import { useGitHub } from '../ui/github.ts';
 import { LockedIssues } from './github.tsx';
-import { Blank } from './overview.tsx';
 
-const ORDER_WORDS: Readonly<Record<Order, string>> = { need: 'Needs you first', name: 'Name', held: 'Longest held' };
+const ORDERS: readonly (readonly [Order, string])[] = [
+  ['need', 'Needs you first'],
+  ['name', 'Name'],
+  ['held', 'Longest held'],
+];
 const STATES: readonly (readonly [string, string])[] = [
   ['', 'All'],
   ['held', 'Held'],
@@ -33,16 +36,15 @@ const PLACES: readonly (readonly [string, string])[] = [
 /** With fewer locks than this, the list is map enough. */
 const MAP_FROM = 60;
 
-export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Locks({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, route } = snapshot;
   const isNarrow = useNarrow();
   const { q = '', is = '', sort = 'need', where = '' } = route.filters;
-  const order = ORDERS.includes(sort as Order) ? (sort as Order) : 'need';
+  const [order] = ORDERS.find(([one]) => one === sort) ?? ['need'];
   const filter: Filter = { kind: 'lock', text: q, is };
   const rows = useSteadyOrder(snapshot, (of) => matching(of, filter), order, `${q} ${is}`);
   const github = useGitHub(snapshot);
   useEffect(() => () => connection.see([]), []);
-  if (state === undefined) return <Blank />;
   const { all, held, queued, lost } = countsOf(state, 'lock');
   const isFiltered = q !== '' || is !== '';
   // The record does not tell of locks on GitHub.
@@ -50,23 +52,11 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const isOnlyGitHub = follows && (where === 'github' || all === 0);
   return (
     <>
-      <div class="head">
-        <div class="grow">
-          <h1>Locks</h1>
-          <div class="under num">
-            {count(all)} · {count(held)} held · {count(queued)} with a queue
-            {lost > 0 && <span class="red strong">· {count(lost)} lost</span>}
-            {follows && <span>· {count(github.locks.length)} on GitHub</span>}
-          </div>
-        </div>
-        <div class="deeds">
-          <Choices
-            of={ORDERS.map((one) => [one, ORDER_WORDS[one]])}
-            now={order}
-            set={(one) => address.filter({ sort: one })}
-          />
-        </div>
-      </div>
+      <ListHead title="Locks" deeds={<Choices of={ORDERS} now={order} filter="sort" />}>
+        {count(all)} · {count(held)} held · {count(queued)} with a queue
+        {lost > 0 && <span class="red strong">· {count(lost)} lost</span>}
+        {follows && <span>· {count(github.locks.length)} on GitHub</span>}
+      </ListHead>
       {all >= MAP_FROM && !isOnlyGitHub && (
         <Panel title="Block map" aside="one cell per lock, in name order" more={<MapLegend />}>
           <div class="inside">
@@ -76,74 +66,43 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       )}
       {(all > 0 || follows) && (
         <div class="tools spaced">
-          <input
-            class="field"
-            type="text"
-            data-filter
-            aria-label="Filter by name, holder or token"
-            placeholder="Name, holder or token (F)"
-            value={q}
-            onInput={(event) => address.filter({ q: event.currentTarget.value })}
-          />
-          <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
-          {follows && all > 0 && <Choices of={PLACES} now={where} set={(one) => address.filter({ where: one })} />}
+          <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
+          <Choices of={STATES} now={is} filter="is" />
+          {follows && all > 0 && <Choices of={PLACES} now={where} filter="where" />}
         </div>
       )}
       {follows && where !== 'store' && <LockedIssues of={github} filter={{ text: q, is }} isAlone={isOnlyGitHub} />}
       {isOnlyGitHub ? null : all === 0 ? (
-        <Panel title="Locks">
-          <Nothing title="No lock yet" command="signalbox run --lock main-branch -- sleep 60">
-            A lock needs no set-up: the first request makes it, and it stays in this list for a while after its release.
-            Hold one while a command runs:
-          </Nothing>
-        </Panel>
+        <Nothing in="Locks" title="No lock yet" command="signalbox run --lock main-branch -- sleep 60">
+          A lock needs no set-up: the first request makes it, and it stays in this list for a while after its release.
+          Hold one while a command runs:
+        </Nothing>
       ) : (
-        <>
-          <section class="panel" aria-label="Locks">
-            <TrackHeads />
-            <WindowedList
-              rows={rows}
-              height={isNarrow ? NARROW_TRACK_HEIGHT : TRACK_HEIGHT}
-              keyOf={(one: Resource) => one.resource}
-              draw={(one: Resource) => <TrackRow of={one} cars={isNarrow ? 1 : 4} />}
-              onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}
-              label="Locks"
+        <section class="panel" aria-label="Locks">
+          <TrackHeads />
+          <WindowedList
+            rows={rows}
+            heights={[36, 72]}
+            keyOf={(one: Resource) => one.resource}
+            draw={(one: Resource) => <TrackRow of={one} cars={isNarrow ? 1 : 4} />}
+            onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}
+            label="Locks"
+          />
+          {rows.length === 0 && (
+            <NoneFits
+              of={plural(all, 'lock')}
+              is={is === 'queue' ? 'waited for' : is}
+              q={q}
+              in="name, holders or tokens"
             />
-            {rows.length === 0 && (
-              <p class="inside soft">
-                None of {plural(all, 'lock')} {is !== '' && `is ${is === 'queue' ? 'waited for' : is}`}
-                {q !== '' && ` has “${shortened(q, 60)}” in its name, holders or tokens`}.{' '}
-                <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
-                  Show all
-                </button>
-              </p>
-            )}
-            {isFiltered && rows.length > 0 && (
-              <p class="foot">
-                {count(rows.length)} of {plural(all, 'lock')} {rows.length === 1 ? 'matches' : 'match'}
-              </p>
-            )}
-          </section>
-        </>
+          )}
+          {isFiltered && rows.length > 0 && (
+            <p class="foot">
+              {count(rows.length)} of {plural(all, 'lock')} {rows.length === 1 ? 'matches' : 'match'}
+            </p>
+          )}
+        </section>
       )}
     </>
-  );
-}
-
-interface ChoicesProps {
-  readonly of: readonly (readonly [string, string])[];
-  readonly now: string;
-  readonly set: (one: string) => void;
-}
-
-export function Choices({ of, now, set }: ChoicesProps): JSX.Element {
-  return (
-    <div class="choices" role="group">
-      {of.map(([value, label]) => (
-        <button key={value} type="button" aria-pressed={value === now} onClick={() => set(value)}>
-          {label}
-        </button>
-      ))}
-    </div>
   );
 }

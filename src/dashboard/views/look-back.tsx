@@ -1,6 +1,6 @@
 /** Chooses a time: every view then shows what was held at that time, rebuilt from the record. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { rebuilt } from '../live/travel.ts';
 import { barsOver, partsOf, type Window } from '../model/rates.ts';
 import { items, object } from '../model/read.ts';
@@ -8,7 +8,7 @@ import { clock, count, duration, exact, plural } from '../model/time.ts';
 import { timeText } from '../model/travel.ts';
 import type { State } from '../model/types.ts';
 import { address, store } from '../ui/app.ts';
-import { Panel } from '../ui/parts.tsx';
+import { Button, Panel } from '../ui/parts.tsx';
 import { useAnswer } from '../ui/reading.ts';
 
 const HOUR_MS = 3_600_000;
@@ -17,7 +17,7 @@ const SHORTEST_MS = 300_000;
 /** More than these would become one thick line. */
 const MOST_CHECKPOINTS = 100;
 
-export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: Snapshot }): JSX.Element {
+export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: Loaded }): JSX.Element {
   const past = rebuilt(shown);
   const last = past === undefined ? now : Math.max(Date.now(), past.at);
   const window = barsOver(
@@ -27,9 +27,7 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
   const first = window.from;
   const at = past?.at ?? now;
   const counts =
-    past === undefined
-      ? state && partsOf(state.slices, window).map(({ events }) => events)
-      : store.travel.eventsIn(window);
+    past === undefined ? partsOf(state.slices, window).map(({ events }) => events) : store.travel.eventsIn(window);
   const sealed = useCheckpoints(first, last);
   const step = (to: number | undefined): void => void (to !== undefined && address.goTo(Math.min(to, last)));
   const entry = (by: 1 | -1): void => step(store.travel.stepFrom(at, by));
@@ -76,17 +74,11 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
             if (Number.isFinite(chosen)) step(chosen);
           }}
         />
-        <button type="button" class="button small" onClick={() => step(at - MINUTE_MS)}>
-          1 min back
-        </button>
+        <Button onClick={() => step(at - MINUTE_MS)}>1 min back</Button>
         {past !== undefined && (
           <span class="line">
-            <button type="button" class="button small" onClick={() => entry(-1)}>
-              ← entry
-            </button>
-            <button type="button" class="button small" onClick={() => entry(1)}>
-              entry →
-            </button>
+            <Button onClick={() => entry(-1)}>← entry</Button>
+            <Button onClick={() => entry(1)}>entry →</Button>
           </span>
         )}
       </div>
@@ -107,10 +99,10 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
 }
 
 /** An hour ago, or the first event of a younger store. */
-function firstShown(state: State | undefined, now: number): number {
+function firstShown(state: State, now: number): number {
   const hourAgo = now - HOUR_MS;
-  const [oldest] = state?.slices ?? [];
-  const isAllKnown = state !== undefined && state.countedFrom <= hourAgo && oldest !== undefined;
+  const [oldest] = state.slices;
+  const isAllKnown = state.countedFrom <= hourAgo && oldest !== undefined;
   return isAllKnown ? Math.max(hourAgo, Math.min(oldest.at, now - SHORTEST_MS)) : hourAgo;
 }
 

@@ -1,6 +1,6 @@
 /** One member: whether it lives, and what it owns. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { crewOf, heldBy, isOf } from '../model/crew.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
@@ -10,14 +10,12 @@ import { usePast } from '../ui/past.ts';
 import { PageHead } from '../ui/page-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Events, Printed, TaskRow } from '../ui/work-parts.tsx';
-import { Blank } from './overview.tsx';
 
 const MOST = 200;
 
-export function OneMember({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneMember({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const past = usePast(state, `member/${name}`, now);
-  if (state === undefined) return <Blank />;
   const mate = crewOf(state, now).find(({ id }) => id === name);
   const member = mate?.member ?? null;
   const held = heldBy(state, name);

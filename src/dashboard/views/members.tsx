@@ -1,24 +1,21 @@
 /** The members as a ring in the order of their ids, and a list with what each owns. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { crewOf, type Leadership, leadershipsOf, type Mate, placeOf } from '../model/crew.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened, visible } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { ListHead } from '../ui/list-parts.tsx';
+import { WindowedList } from '../ui/list.tsx';
+import { Heads, ListHead } from '../ui/list-parts.tsx';
 import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
-import { Blank } from './overview.tsx';
 
 /** With more members than this, their names would overlap. */
 const MOST_NAMES = 60;
 const RADIUS = 148;
 
-export function Members({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, now } = snapshot;
-  const isNarrow = useNarrow();
-  if (state === undefined) return <Blank />;
   const crew = crewOf(state, now);
   const live = crew.filter(({ member }) => member !== null);
   const leads = leadershipsOf(state);
@@ -29,11 +26,9 @@ export function Members({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         {crew.length > live.length && <span class="red">· {count(crew.length - live.length)} left</span>}
       </ListHead>
       {crew.length === 0 && leads.length === 0 ? (
-        <Panel title="Members">
-          <Nothing title="No member yet" command="signalbox members join worker-1 -- sleep 600">
-            Members see each other come and go, and share assets among them. Join for as long as a command runs:
-          </Nothing>
-        </Panel>
+        <Nothing in="Members" title="No member yet" command="signalbox members join worker-1 -- sleep 600">
+          Members see each other come and go, and share assets among them. Join for as long as a command runs:
+        </Nothing>
       ) : (
         <div class="grid">
           <Panel class="w5" title="Ring" aside="in id order">
@@ -44,16 +39,10 @@ export function Members({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             </div>
           </Panel>
           <section class="panel w7" aria-label="Members">
-            <div class="heads members" aria-hidden="true">
-              <span>Member</span>
-              <span>Role</span>
-              <span class="right">Assets</span>
-              <span class="right">Holds</span>
-              <span class="right">Joined</span>
-            </div>
+            <Heads class="members" left={['Member', 'Role']} right={['Assets', 'Holds', 'Joined']} />
             <WindowedList
               rows={crew}
-              height={isNarrow ? 44 : 36}
+              heights={[36, 44]}
               keyOf={({ id }: Mate) => id}
               draw={(mate: Mate) => <MateRow of={mate} />}
               label="Members"

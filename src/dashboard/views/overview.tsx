@@ -1,18 +1,21 @@
 /** What needs a person first; then what is held and who waits, traffic, semaphores and pipelines. */
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { type Matter, routeOf } from '../model/needs.ts';
 import { partsOf, quantileOf, rate, total, windowAt } from '../model/rates.ts';
-import { countsOf, matching } from '../model/rows.ts';
+import { byName, countsOf, matching } from '../model/rows.ts';
+import { usedOf } from '../model/slots.ts';
 import { count, plural, span } from '../model/time.ts';
-import type { Pipeline, Resource, State } from '../model/types.ts';
-import { address, connection, copy, dismiss, matters, show, whyNot } from '../ui/app.ts';
-import { Name, Panel, Since, Spark } from '../ui/parts.tsx';
+import type { Pipeline, State } from '../model/types.ts';
+import { address, connection, copy, dismiss, matters, whyNot } from '../ui/app.ts';
+import { askToBreak } from '../ui/breaking.ts';
+import { Button, Name, Panel, Since, Spark } from '../ui/parts.tsx';
 import { LongArm, SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
 import { TrackHeads, TrackRow } from '../ui/track.tsx';
 import { FirstRun } from './first-run.tsx';
+import { PhaseStrip } from './pipelines.tsx';
 import { SlotStrip } from './slots.tsx';
 
 const MOST_ROWS = 14;
@@ -20,9 +23,8 @@ const MOST_ROWS = 14;
 const FEW_MATTERS = 6;
 const MOST_MATTERS = 200;
 
-export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Overview({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state } = snapshot;
-  if (state === undefined) return <Blank />;
   const isEmpty =
     state.resources.size === 0 && state.tasks.size === 0 && state.pipelines.size === 0 && state.members.size === 0;
   if (isEmpty) return <FirstRun />;
@@ -42,23 +44,7 @@ export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   );
 }
 
-/** Empty tracks in place, until the board is there. */
-export function Blank(): JSX.Element {
-  return (
-    <section class="panel" aria-busy="true" aria-label="Loading">
-      {Array.from({ length: 8 }, (_, row) => (
-        <div class="row tracks" key={row}>
-          <span class="blank" />
-          <span class="track" />
-          <span />
-          <span />
-        </div>
-      ))}
-    </section>
-  );
-}
-
-function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+function NeedsYou({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const all = matters(snapshot);
   const { state, route } = snapshot;
   const isWhole = route.filters['needs'] === 'all';
@@ -66,15 +52,14 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const isLong = all.length > FEW_MATTERS + 1;
   const shown = all.slice(0, isWhole || !isLong ? MOST_MATTERS : FEW_MATTERS);
   if (all.length === 0) {
-    const locks = state === undefined ? undefined : countsOf(state, 'lock');
+    const locks = countsOf(state, 'lock');
     return (
       <section class="panel clear" aria-label="Needs you">
         <SignalSign is="clear" size={20} label="" />
         <b>All clear</b>
         <span class="soft cut">
-          {locks !== undefined && `${count(locks.held)} of ${plural(locks.all, 'lock')} held, `}
-          {locks !== undefined &&
-            (locks.waiters === 0 ? 'nobody waits' : `${count(locks.waiters)} waiting, none for long`)}
+          {count(locks.held)} of {plural(locks.all, 'lock')} held,{' '}
+          {locks.waiters === 0 ? 'nobody waits' : `${count(locks.waiters)} waiting, none for long`}
         </span>
       </section>
     );
@@ -96,13 +81,9 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       {isLong && (
         <p class="foot">
           <span>{all.length > shown.length && moreTold(all.slice(shown.length))}</span>
-          <button
-            type="button"
-            class="button small more"
-            onClick={() => address.filter({ needs: isWhole ? undefined : 'all' })}
-          >
+          <Button class="small more" onClick={() => address.filter({ needs: isWhole ? undefined : 'all' })}>
             {isWhole ? 'Show fewer' : `Show all ${count(all.length)}`}
-          </button>
+          </Button>
         </p>
       )}
     </section>
@@ -116,12 +97,12 @@ function moreTold(rest: readonly Matter[]): string {
   return `${count(rest.length)} more: ${[...counts].map(([title, many]) => `${title} ${count(many)}`).join(', ')}`;
 }
 
-function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {
+function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): JSX.Element {
   const { title, aspect, sentence, cost, since, action, leads, breaks, copies, key, isDismissable = false } = matter;
   const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
   const onClick = (): void => {
     if (copies !== undefined) void copy(copies, 'Command');
-    else if (mayBreak) show({ kind: 'ask', asking: { kind: 'break', resource: breaks } });
+    else if (mayBreak) askToBreak(breaks);
     else address.go(leads);
   };
   return (
@@ -142,9 +123,9 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
       <span class="cost">
         {cost}
         {isDismissable && (
-          <button type="button" class="button small" title="It stays on the timeline" onClick={() => dismiss(key)}>
+          <Button title="It stays on the timeline" onClick={() => dismiss(key)}>
             Dismiss
-          </button>
+          </Button>
         )}
       </span>
       <span class="age">{since !== undefined && <Since at={since} />}</span>
@@ -159,7 +140,7 @@ function short(text: string): string {
   return text.length > 160 ? `${text.slice(0, 120)}…${text.slice(-24)}` : text;
 }
 
-function HeldAndWaiting({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+function HeldAndWaiting({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const rows = useSteadyOrder(snapshot, (of) => matching(of, { kind: 'lock', text: '', is: '' }), 'need');
   const shown = rows.slice(0, MOST_ROWS);
   const names = shown.map(({ resource }) => resource).join('\n');
@@ -171,11 +152,7 @@ function HeldAndWaiting({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       class="w8 tall"
       title="Held and waiting"
       aside="longest wait first"
-      more={
-        <a class="more" href="#/locks">
-          All {plural(rows.length, 'lock')}
-        </a>
-      }
+      leads={['locks', `All ${plural(rows.length, 'lock')}`]}
     >
       {rows.length === 0 ? (
         <p class="inside soft">No lock was ever held here.</p>
@@ -231,15 +208,7 @@ export function Traffic({ state: { slices }, now }: { state: State; now: number 
     return <Figure label={label} value={value} of={parts.map((part) => quantileOf(part[what], 0.95))} />;
   };
   return (
-    <Panel
-      title="Traffic"
-      aside="last 4 min"
-      more={
-        <a class="more" href="#/charts">
-          Charts
-        </a>
-      }
-    >
+    <Panel title="Traffic" aside="last 4 min" leads={['charts', 'Charts']}>
       <div class="figures">
         {often('Grants', 'grants')}
         {often('Events', 'events')}
@@ -250,34 +219,21 @@ export function Traffic({ state: { slices }, now }: { state: State; now: number 
   );
 }
 
-function used(one: Resource): number {
-  return one.holds.reduce((sum, { weight }) => sum + weight, 0);
-}
-
 function SomeSemaphores({ state }: { state: State }): JSX.Element {
   const all = matching(state, { kind: 'semaphore', text: '', is: '' });
   const fullest = [...all]
     .sort(
-      (one, other) =>
-        other.waiting.length - one.waiting.length || used(other) - used(one) || (one.name < other.name ? -1 : 1),
+      (one, other) => other.waiting.length - one.waiting.length || usedOf(other) - usedOf(one) || byName(one, other),
     )
     .slice(0, 5);
   return (
-    <Panel
-      title="Semaphores"
-      aside="slots in use"
-      more={
-        <a class="more" href="#/semaphores">
-          All {count(all.length)}
-        </a>
-      }
-    >
+    <Panel title="Semaphores" aside="slots in use" leads={['semaphores', `All ${count(all.length)}`]}>
       {fullest.map((one) => (
         <a class="row sems" href={`#${routeOf(one.resource)}`} key={one.resource} data-row={one.resource}>
           <Name of={one.name} />
           <SlotStrip of={one} />
           <span class="right">
-            <b class="middling">{count(used(one))}</b>
+            <b class="middling">{count(usedOf(one))}</b>
             <span class="faint">/{count(one.capacity)}</span>
           </span>
         </a>
@@ -296,23 +252,11 @@ function SomePipelines({ state }: { state: State }): JSX.Element {
     .sort((one, other) => UNDER_WAY.indexOf(one.state) - UNDER_WAY.indexOf(other.state))
     .slice(0, 5);
   return (
-    <Panel
-      title="Pipelines"
-      aside="under way"
-      more={
-        <a class="more" href="#/pipelines">
-          All {count(all.length)}
-        </a>
-      }
-    >
+    <Panel title="Pipelines" aside="under way" leads={['pipelines', `All ${count(all.length)}`]}>
       {now.map((one) => (
         <a class="row lines" href={`#${routeOf(`pipeline/${one.id}`)}`} key={one.id} data-row={`pipeline/${one.id}`}>
           <Name of={one.id} />
-          <span class="mini" aria-hidden="true">
-            {one.phases.map((phase) => (
-              <i key={phase.name} class={phaseClass(one, phase.name, phase.endedAt)} />
-            ))}
-          </span>
+          <PhaseStrip of={one} />
           <span class={`right cut ${one.state === 'blocked' ? 'red' : 'soft'}`}>
             {one.state === 'running' ? (one.phase ?? 'running') : one.state}
           </span>
@@ -321,9 +265,4 @@ function SomePipelines({ state }: { state: State }): JSX.Element {
       {now.length === 0 && <p class="inside soft">None is under way.</p>}
     </Panel>
   );
-}
-
-export function phaseClass(one: Pipeline, name: string, endedAt: number | null): string {
-  if (name === one.phase) return one.state === 'blocked' || one.state === 'failed' ? 'stopped' : 'now';
-  return endedAt !== null ? 'done' : '';
 }

@@ -1,45 +1,41 @@
 /** One pipeline: its line of phases, why it waits, what wakes it, and what its commands printed. */
+import { Choices } from '../ui/list-parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { logsIn, lookOf, reasonsOf, wakesOf } from '../model/line.ts';
 import { routeOf } from '../model/needs.ts';
-import { object } from '../model/read.ts';
+import { items, type Json, object } from '../model/read.ts';
 import { shortened, visible } from '../model/text.ts';
 import { clock, count, duration, plural } from '../model/time.ts';
 import type { Phase, Pipeline } from '../model/types.ts';
-import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { PipelineDeeds } from '../ui/pipeline-deeds.tsx';
 import { useRead } from '../ui/reading.ts';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
 import { Events, Printed } from '../ui/work-parts.tsx';
-import { Choices } from './locks.tsx';
-import { Blank } from './overview.tsx';
 import { PIPELINE_SIGN } from './pipelines.tsx';
 
 /** Reads again after this time: output of a command sends no event. */
 const LOOK_AGAIN_MS = 3_000;
 
-export function OnePipeline({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OnePipeline({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `pipeline/${name}`;
   const past = usePast(state, resource, now);
-  const of = state?.pipelines.get(name);
+  const of = state.pipelines.get(name);
   const isUnderWay = of !== undefined && of.endedAt === null;
   const tick = isUnderWay ? Math.floor(now / LOOK_AGAIN_MS) : 0;
-  const read = useRead(`/v1${routeOf(resource)}`, `${of?.state} ${of?.phase} ${tick} ${state === undefined}`);
-  if (state === undefined) return <Blank />;
+  const read = useRead(`/v1${routeOf(resource)}`, `${of?.state} ${of?.phase} ${tick}`);
   if (of === undefined) {
     return (
       <>
         <h1 class="unseen">{visible(name)}</h1>
-        <Panel title="Pipeline">
-          <Nothing title="There is no such pipeline" command="signalbox pipeline list">
-            It was forgotten, or never started. The command line lists all:
-          </Nothing>
-        </Panel>
+        <Nothing in="Pipeline" title="There is no such pipeline" command="signalbox pipeline list">
+          It was forgotten, or never started. The command line lists all:
+        </Nothing>
         {past.length > 0 && <Events of={past} />}
       </>
     );
@@ -66,7 +62,7 @@ export function OnePipeline({ snapshot, name }: { snapshot: Snapshot; name: stri
   );
 }
 
-function Head({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Element {
+function Head({ of, snapshot }: { of: Pipeline; snapshot: Loaded }): JSX.Element {
   const { state, phase, blocked, driver, startedAt, endedAt } = of;
   const since = endedAt ?? blocked?.since ?? null;
   const isDead = state === 'running' && !of.isDriven;
@@ -118,12 +114,12 @@ const SIGNS: Readonly<Record<ReturnType<typeof lookOf>, Sign>> = {
 
 interface LineProps {
   readonly of: Pipeline;
-  readonly read: Readonly<Record<string, unknown>> | undefined;
+  readonly read: Json | undefined;
   readonly now: number;
 }
 
 function Line({ of, read, now }: LineProps): JSX.Element {
-  const details = Array.isArray(read?.['phases']) ? (read['phases'] as readonly unknown[]).map(object) : [];
+  const details = items(read?.['phases']).map(object);
   const line = useRef<HTMLDivElement>(null);
   // A long line begins at the phase that matters, not at one that was done long ago.
   useLayoutEffect(() => {
@@ -165,7 +161,7 @@ function said(of: Pipeline, phase: Phase, now: number): string {
   return `${state}${took}${runs}`;
 }
 
-function more(detail: Readonly<Record<string, unknown>> | undefined): string {
+function more(detail: Json | undefined): string {
   const tokens = Object.keys(object(detail?.['tokens']));
   const ended = typeof detail?.['ended'] === 'string' && detail['state'] !== 'done' ? [detail['ended']] : [];
   const warnings = Array.isArray(detail?.['warnings']) ? [plural(detail['warnings'].length, 'warning')] : [];
@@ -227,7 +223,7 @@ function Log({ read }: Pick<LineProps, 'read'>): JSX.Element {
               .slice(-12)
               .map(({ key, phase, run }) => [key, `${shortened(phase, 30)}${run > 1 ? ` ${run}` : ''}`])}
             now={shown?.key ?? ''}
-            set={choose}
+            filter={choose}
           />
         </div>
       )}
@@ -243,21 +239,12 @@ function Log({ read }: Pick<LineProps, 'read'>): JSX.Element {
   );
 }
 
-function Outputs({ of }: { of: Readonly<Record<string, unknown>> }): JSX.Element | null {
+function Outputs({ of }: { of: Json }): JSX.Element | null {
   const all = Object.entries(of);
   if (all.length === 0) return null;
   return (
     <Panel class="w12" title="Outputs" aside="what phases passed on">
-      <dl class="facts inside">
-        {all.map(([name, value]) => [
-          <dt key={name}>
-            <code>{shortened(name, 80)}</code>
-          </dt>,
-          <dd key={`${name} is`} class="mono">
-            {shortened(String(value), 300)}
-          </dd>,
-        ])}
-      </dl>
+      <Facts of={all.map(([name, value]) => [name, shortened(String(value), 300), 'mono'])} />
     </Panel>
   );
 }

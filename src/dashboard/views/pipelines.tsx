@@ -1,18 +1,15 @@
 /** All pipelines, each as a short line of phases; those that need a person come first. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { lookOf, pipelinesShown } from '../model/line.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import type { Pipeline, PipelineState } from '../model/types.ts';
-import { address } from '../ui/app.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
-import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { WindowedList } from '../ui/list.tsx';
+import { Choices, FilterField, Heads, ListHead, NoneFits } from '../ui/list-parts.tsx';
+import { Name, Nothing, Since } from '../ui/parts.tsx';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
-import { Choices } from './locks.tsx';
-import { Blank } from './overview.tsx';
 
 export const PIPELINE_SIGN: Readonly<Record<PipelineState, Sign>> = {
   pending: 'pending',
@@ -30,10 +27,8 @@ const STATES: readonly (readonly [string, string])[] = [
   ['done', 'Done'],
 ];
 
-export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Pipelines({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, route } = snapshot;
-  const isNarrow = useNarrow();
-  if (state === undefined) return <Blank />;
   const { q = '', is = '' } = route.filters;
   const all = [...state.pipelines.values()];
   const rows = pipelinesShown(state, q, is);
@@ -46,28 +41,20 @@ export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         {of('failed') > 0 && <span class="red strong">· {count(of('failed'))} failed</span>}
       </ListHead>
       {all.length === 0 ? (
-        <Panel title="Pipelines">
-          <Nothing title="No pipeline yet" command="signalbox pipeline run release.yaml --id release-1">
-            A pipeline is a run of phases that outlives the process that drives it. Write a runbook and run it:
-          </Nothing>
-        </Panel>
+        <Nothing in="Pipelines" title="No pipeline yet" command="signalbox pipeline run release.yaml --id release-1">
+          A pipeline is a run of phases that outlives the process that drives it. Write a runbook and run it:
+        </Nothing>
       ) : (
         <>
           <div class="tools">
             <FilterField by="id, name, phase or driver" hint="Id, phase or driver (F)" now={q} />
-            <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
+            <Choices of={STATES} now={is} filter="is" />
           </div>
           <section class="panel" aria-label="Pipelines">
-            <div class="heads pipelines" aria-hidden="true">
-              <span>Pipeline</span>
-              <span>Line</span>
-              <span>State</span>
-              <span>Driver</span>
-              <span class="right">Since</span>
-            </div>
+            <Heads class="pipelines" left={['Pipeline', 'Line', 'State', 'Driver']} right={['Since']} />
             <WindowedList
               rows={rows}
-              height={isNarrow ? 64 : 40}
+              heights={[40, 64]}
               keyOf={(one: Pipeline) => one.id}
               draw={(one: Pipeline) => <PipelineRow of={one} />}
               label="Pipelines"
@@ -82,6 +69,17 @@ export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   );
 }
 
+/** The phases as a row of small cells. */
+export function PhaseStrip({ of }: { of: Pipeline }): JSX.Element {
+  return (
+    <span class="mini" aria-hidden="true">
+      {of.phases.map((phase) => (
+        <i key={phase.name} class={lookOf(of, phase)} />
+      ))}
+    </span>
+  );
+}
+
 function PipelineRow({ of }: { of: Pipeline }): JSX.Element {
   const isStopped = of.state === 'blocked' || of.state === 'failed';
   const since = of.endedAt ?? of.blocked?.since ?? of.startedAt;
@@ -93,11 +91,7 @@ function PipelineRow({ of }: { of: Pipeline }): JSX.Element {
         <SignalSign is={PIPELINE_SIGN[of.state]} label="" />
         <Name of={of.id} />
       </span>
-      <span class="mini" aria-hidden="true">
-        {of.phases.map((phase) => (
-          <i key={phase.name} class={lookOf(of, phase)} />
-        ))}
-      </span>
+      <PhaseStrip of={of} />
       <span class="cut">
         <span class={isStopped ? 'red strong' : ''}>{of.state}</span>
         {of.phase !== null && (

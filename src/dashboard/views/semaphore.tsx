@@ -1,19 +1,17 @@
 /** One semaphore: which holder has which slots, who waits for how many, and what would let them in. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
 import { whyNotUndrained } from '../model/breaking.ts';
-import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
+import { fits, letterOf, rangesOf, runsOf, usedOf } from '../model/slots.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { type AskedDeed, show, whyNot } from '../ui/app.ts';
-import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
+import { ask, type AskedDeed, whyNot } from '../ui/app.ts';
+import { CommandLine, Deed, Name, Note, Panel, Since } from '../ui/parts.tsx';
 import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { leaseLeft, shellWord } from './lock.tsx';
-import { Blank } from './overview.tsx';
-import { usedOf } from './semaphores.tsx';
 
 /** With more slots than this, the strip becomes a grid of small cells. */
 const MOST_IN_STRIP = 64;
@@ -23,14 +21,14 @@ const FEW_SLOTS = 8;
 /** More would leave no room for the words beside them. */
 const MOST_WANTED_CELLS = 8;
 
-export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneSemaphore({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `semaphore/${name}`;
   useSight(resource);
-  if (state === undefined) return <Blank />;
   const of = state.resources.get(resource) ?? unused('semaphore', name);
   const used = usedOf(of);
-  const wanted = of.waiting.reduce((sum, { weight }) => sum + weight, 0);
+  const wanted = usedOf({ holds: of.waiting });
+  const not = whyNot(snapshot, 'administrator');
   return (
     <>
       <ResourceHead
@@ -45,17 +43,11 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
         then={of.isDrained && <span class="amber strong">· drained</span>}
         breaks={{ label: 'Break…', nobody: 'Nobody holds slots' }}
       >
-        <Deed
-          label="Resize…"
-          not={whyNot(snapshot, 'administrator')}
-          onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
-        />
+        <Deed label="Resize…" not={not} onClick={() => ask(resizing(of))} />
         <Deed
           label={of.isDrained ? 'Undo drain…' : 'Drain…'}
-          not={of.capacity === 0 ? 'It was never used' : (whyNot(snapshot, 'administrator') ?? whyNotUndrained(of))}
-          onClick={() =>
-            show({ kind: 'ask', asking: { kind: 'deed', deed: of.isDrained ? undoing(of) : draining(of) } })
-          }
+          not={of.capacity === 0 ? 'It was never used' : (not ?? whyNotUndrained(of))}
+          onClick={() => ask(of.isDrained ? undoing(of) : draining(of))}
         />
       </ResourceHead>
       {of.drained !== null && <DrainNote of={of.drained} />}
@@ -106,13 +98,10 @@ function resizing(of: Resource): AskedDeed {
 /** Tells every reader why the semaphore grants nothing. */
 function DrainNote({ of: { by, at, reason } }: { of: NonNullable<Resource['drained']> }): JSX.Element {
   return (
-    <div class="note panel spaced">
-      <SignalSign is="caution" label="" />
-      <span>
-        Drained by <Name of={by} /> <Since at={at} /> ago: <bdi>{shortened(reason, 400)}</bdi>. Requests wait, and
-        holders keep what they have.
-      </span>
-    </div>
+    <Note sign="caution" class="panel spaced">
+      Drained by <Name of={by} /> <Since at={at} /> ago: <bdi>{shortened(reason, 400)}</bdi>. Requests wait, and holders
+      keep what they have.
+    </Note>
   );
 }
 

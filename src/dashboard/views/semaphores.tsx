@@ -1,29 +1,27 @@
 /** All semaphores, each with its slots. */
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { aspectOf, longest, routeOf } from '../model/needs.ts';
 import { matching } from '../model/rows.ts';
+import { usedOf } from '../model/slots.ts';
 import { count, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
 import { connection } from '../ui/app.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
-import { Name, Nothing, Panel } from '../ui/parts.tsx';
+import { WindowedList } from '../ui/list.tsx';
+import { FilterField, Heads, ListHead, NoneFits } from '../ui/list-parts.tsx';
+import { Name, Nothing } from '../ui/parts.tsx';
 import { LongestWait } from '../ui/track.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
-import { Blank } from './overview.tsx';
 import { SlotStrip } from './slots.tsx';
 
-export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, route } = snapshot;
   const { q = '' } = route.filters;
-  const isNarrow = useNarrow();
-  const all = state === undefined ? [] : matching(state, { kind: 'semaphore', text: '', is: '' });
+  const all = matching(state, { kind: 'semaphore', text: '', is: '' });
   const rows = useSteadyOrder(snapshot, (of) => matching(of, { kind: 'semaphore', text: q, is: '' }), 'need', q);
   useEffect(() => () => connection.see([]), []);
-  if (state === undefined) return <Blank />;
   const used = all.reduce((sum, one) => sum + usedOf(one), 0);
   const slots = all.reduce((sum, { capacity }) => sum + capacity, 0);
   const waiting = all.reduce((sum, one) => sum + one.waiting.length, 0);
@@ -33,27 +31,19 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         {count(all.length)} · {count(used)} of {plural(slots, 'slot')} in use · {count(waiting)} waiting
       </ListHead>
       {all.length === 0 ? (
-        <Panel title="Semaphores">
-          <Nothing title="No semaphore yet" command="signalbox run --sem gpu=2 --capacity 8 -- sleep 60">
-            A semaphore lets a number of holders in at once, by weight. The first to ask names the capacity:
-          </Nothing>
-        </Panel>
+        <Nothing in="Semaphores" title="No semaphore yet" command="signalbox run --sem gpu=2 --capacity 8 -- sleep 60">
+          A semaphore lets a number of holders in at once, by weight. The first to ask names the capacity:
+        </Nothing>
       ) : (
         <>
           <div class="tools">
             <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
           </div>
           <section class="panel" aria-label="Semaphores">
-            <div class="heads semaphores" aria-hidden="true">
-              <span>Semaphore</span>
-              <span>Slots</span>
-              <span class="right">In use</span>
-              <span class="right">Waiting</span>
-              <span class="right">Longest</span>
-            </div>
+            <Heads class="semaphores" left={['Semaphore', 'Slots']} right={['In use', 'Waiting', 'Longest']} />
             <WindowedList
               rows={rows}
-              height={isNarrow ? 64 : 40}
+              heights={[40, 64]}
               keyOf={(one: Resource) => one.resource}
               draw={(one: Resource) => <SemaphoreRow of={one} snapshot={snapshot} />}
               onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}
@@ -67,12 +57,7 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   );
 }
 
-export function usedOf(one: Resource): number {
-  return one.holds.reduce((sum, { weight }) => sum + weight, 0);
-}
-
-function SemaphoreRow({ of, snapshot: { state, now } }: { of: Resource; snapshot: Snapshot }): JSX.Element | null {
-  if (state === undefined) return null;
+function SemaphoreRow({ of, snapshot: { state, now } }: { of: Resource; snapshot: Loaded }): JSX.Element {
   const aspect = aspectOf(state, of, now);
   const oldest = longest(of);
   return (

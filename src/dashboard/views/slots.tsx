@@ -1,11 +1,12 @@
 /** Slots of a semaphore in one line: a cell for each, or a bar where they are many. */
 import type { JSX } from 'preact';
+import { usedOf } from '../model/slots.ts';
 import type { Resource } from '../model/types.ts';
 
 const MOST_CELLS = 24;
 
 export function SlotStrip({ of }: { of: Resource }): JSX.Element {
-  const used = of.holds.reduce((sum, { weight }) => sum + weight, 0);
+  const used = usedOf(of);
   const label = `${used} of ${of.capacity} slots in use`;
   if (of.capacity > MOST_CELLS) {
     const part = `${Math.min(100, (used / of.capacity) * 100)}%`;

@@ -1,39 +1,32 @@
 /** One task: its owner, its dependencies, its data and its result. */
 import type { JSX } from 'preact';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { claimedSince } from '../model/expected.ts';
 import { routeOf } from '../model/needs.ts';
 import { visible } from '../model/text.ts';
 import { count, duration } from '../model/time.ts';
-import type { State, Task } from '../model/types.ts';
+import type { Task } from '../model/types.ts';
 import { ageOf, columnOf, dependentsOf, waitsOn } from '../model/work.ts';
-import { whyNot } from '../ui/app.ts';
-import { At, Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { ask, whyNot } from '../ui/app.ts';
+import { At, Deed, Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { useRead } from '../ui/reading.ts';
 import { PageHead } from '../ui/page-head.tsx';
-import { ask, askToRetry, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
-import { Blank } from './overview.tsx';
+import { askToRetry, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
 
-export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+export function OneTask({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
   const resource = `task/${name}`;
   const past = usePast(state, resource, now);
-  const task = state?.tasks.get(name);
-  const read = useRead(
-    `/v1${routeOf(resource)}`,
-    `${task?.status} ${task?.attempts} ${task?.endedAt} ${state === undefined}`,
-  );
-  if (state === undefined) return <Blank />;
+  const task = state.tasks.get(name);
+  const read = useRead(`/v1${routeOf(resource)}`, `${task?.status} ${task?.attempts} ${task?.endedAt}`);
   if (task === undefined) {
     return (
       <>
         <h1 class="unseen">{visible(name)}</h1>
-        <Panel title="Task">
-          <Nothing title="There is no such task" command="signalbox task list">
-            It was forgotten, or it is among more than the board shows. The command line lists all:
-          </Nothing>
-        </Panel>
+        <Nothing in="Task" title="There is no such task" command="signalbox task list">
+          It was forgotten, or it is among more than the board shows. The command line lists all:
+        </Nothing>
         {past.length > 0 && <Events of={past} />}
       </>
     );
@@ -43,9 +36,9 @@ export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }
   const shown = followers.slice(0, 20);
   return (
     <>
-      <Head task={task} snapshot={snapshot} state={state} />
+      <Head task={task} snapshot={snapshot} />
       <div class="grid">
-        <Facts task={task} now={now} />
+        <TaskFacts task={task} now={now} />
         <div class="w7 stack">
           <Panel title="Data" aside="what the worker is given">
             {read === undefined ? <p class="inside soft">…</p> : <Printed of={read['data']} label="Data" />}
@@ -91,8 +84,8 @@ export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }
 
 const WORDS = { waiting: 'Waiting', ready: 'Ready to be claimed', running: 'Running', done: 'Done', failed: 'Failed' };
 
-function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state: State }): JSX.Element {
-  const column = columnOf(state, task, snapshot.now);
+function Head({ task, snapshot }: { task: Task; snapshot: Loaded }): JSX.Element {
+  const column = columnOf(snapshot.state, task, snapshot.now);
   const since = ageOf(task);
   const path = `/v1${routeOf(`task/${task.id}`)}`;
   return (
@@ -168,43 +161,26 @@ function askToTake(task: Task, path: string): void {
   });
 }
 
-function Facts({ task, now }: { task: Task; now: number }): JSX.Element {
+function TaskFacts({ task, now }: { task: Task; now: number }): JSX.Element {
   const { publishedAt, publishedBy, claimedAt, endedAt, retryAt, capabilities, token } = task;
   const took = claimedAt === null ? null : (endedAt ?? (task.status === 'running' ? now : claimedAt)) - claimedAt;
   return (
     <Panel class="w5" title="The task">
-      <dl class="facts inside">
-        <dt>Published</dt>
-        <dd>{publishedAt === null ? '–' : <At at={publishedAt} />}</dd>
-        {publishedBy !== null && [<dt key="t">Published by</dt>, <dd key="d">{<Name of={publishedBy} />}</dd>]}
-        <dt>Claimed</dt>
-        <dd>{claimedAt === null ? 'not yet' : <At at={claimedAt} />}</dd>
-        {took !== null &&
-          took > 0 && [
-            <dt key="t">{task.status === 'running' ? 'Running for' : 'Took'}</dt>,
-            <dd key="d">{duration(took)}</dd>,
-          ]}
-        {token !== null && [
-          <dt key="t">Token</dt>,
-          <dd key="d" class="num">
-            {count(token)}
-          </dd>,
+      <Facts
+        of={[
+          ['Published', publishedAt === null ? '–' : <At at={publishedAt} />],
+          publishedBy !== null && ['Published by', <Name of={publishedBy} />],
+          ['Claimed', claimedAt === null ? 'not yet' : <At at={claimedAt} />],
+          took !== null && took > 0 && [task.status === 'running' ? 'Running for' : 'Took', duration(took)],
+          token !== null && ['Token', count(token), 'num'],
+          ['Priority', task.priority, 'num'],
+          ['Attempts', count(task.attempts), 'num'],
+          ['Failures', `${count(task.failures)} of ${count(task.retries + 1)} allowed`, 'num'],
+          ['Workers lost', count(task.losses), 'num'],
+          retryAt !== null && retryAt > now && ['Tried again in', duration(retryAt - now)],
+          ['Needs', capabilities.length === 0 ? 'any worker' : capabilities.map(visible).join(', '), 'whole'],
         ]}
-        <dt>Priority</dt>
-        <dd class="num">{task.priority}</dd>
-        <dt>Attempts</dt>
-        <dd class="num">{count(task.attempts)}</dd>
-        <dt>Failures</dt>
-        <dd class="num">
-          {count(task.failures)} of {count(task.retries + 1)} allowed
-        </dd>
-        <dt>Workers lost</dt>
-        <dd class="num">{count(task.losses)}</dd>
-        {retryAt !== null &&
-          retryAt > now && [<dt key="t">Tried again in</dt>, <dd key="d">{duration(retryAt - now)}</dd>]}
-        <dt>Needs</dt>
-        <dd class="whole">{capabilities.length === 0 ? 'any worker' : capabilities.map(visible).join(', ')}</dd>
-      </dl>
+      />
     </Panel>
   );
 }

@@ -1,20 +1,18 @@
 /** The board of tasks: what waits for others, what is ready, who runs what, what is done and what failed. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
-import type { State, Task } from '../model/types.ts';
+import type { Task } from '../model/types.ts';
 import { ageOf, type Column, COLUMNS, taskBoard, waitsOn } from '../model/work.ts';
-import { address, whyNot } from '../ui/app.ts';
+import { whyNot } from '../ui/app.ts';
 import { useNarrow } from '../ui/list.tsx';
-import { FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
-import { Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { Choices, FilterField, ListHead, NoneFits } from '../ui/list-parts.tsx';
+import { Button, Deed, Name, Nothing, Since } from '../ui/parts.tsx';
 import { type Sign, SignalSign } from '../ui/signs.tsx';
 import { askToRetry } from '../ui/work-parts.tsx';
-import { Choices } from './locks.tsx';
-import { Blank } from './overview.tsx';
 
 const LOOKS: Readonly<Record<Column, { readonly title: string; readonly sign: Sign; readonly none: string }>> = {
   waiting: { title: 'Waiting', sign: 'unknown', none: 'None waits for another.' },
@@ -24,9 +22,8 @@ const LOOKS: Readonly<Record<Column, { readonly title: string; readonly sign: Si
   failed: { title: 'Failed', sign: 'danger', none: 'None failed.' },
 };
 
-export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Tasks({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, route, now } = snapshot;
-  if (state === undefined) return <Blank />;
   const { q = '', is = '' } = route.filters;
   const all = Object.values(state.counts).reduce((sum, one) => sum + one, 0);
   const board = taskBoard(state, q, now);
@@ -39,11 +36,9 @@ export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         {state.counts.failed > 0 && <span class="red strong">· {count(state.counts.failed)} failed</span>}
       </ListHead>
       {all === 0 ? (
-        <Panel title="Tasks">
-          <Nothing title="No task yet" command={`signalbox task publish build-1 --data '{"commit":"1a2b3c"}'`}>
-            A task is work for any worker that can do it; exactly one gets it. Publish one:
-          </Nothing>
-        </Panel>
+        <Nothing in="Tasks" title="No task yet" command={`signalbox task publish build-1 --data '{"commit":"1a2b3c"}'`}>
+          A task is work for any worker that can do it; exactly one gets it. Publish one:
+        </Nothing>
       ) : (
         <>
           <div class="tools">
@@ -51,7 +46,7 @@ export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             <Choices
               of={[['', 'All'], ...COLUMNS.map((one) => [one, LOOKS[one].title] as const)]}
               now={is}
-              set={(one) => address.filter({ is: one })}
+              filter="is"
             />
           </div>
           {found === 0 && (q !== '' || is !== '') ? (
@@ -74,7 +69,7 @@ export function Tasks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 interface ColumnProps {
   readonly column: Column;
   readonly tasks: readonly Task[];
-  readonly snapshot: Snapshot;
+  readonly snapshot: Loaded;
 }
 
 function TaskColumn({ column, tasks, snapshot }: ColumnProps): JSX.Element {
@@ -95,16 +90,14 @@ function TaskColumn({ column, tasks, snapshot }: ColumnProps): JSX.Element {
           <TaskCard key={task.id} task={task} column={column} snapshot={snapshot} />
         ))}
       </ul>
-      {tasks.length > most && (
-        <button type="button" class="button small" onClick={() => setMore(more + 30)}>
-          {count(tasks.length - most)} more
-        </button>
-      )}
+      {tasks.length > most && <Button onClick={() => setMore(more + 30)}>{count(tasks.length - most)} more</Button>}
     </section>
   );
 }
 
-function TaskCard({ task, column, snapshot }: Omit<ColumnProps, 'tasks'> & { readonly task: Task }): JSX.Element {
+type CardProps = Omit<ColumnProps, 'tasks'> & { readonly task: Task };
+
+function TaskCard({ task, column, snapshot }: CardProps): JSX.Element {
   const { id, priority, capabilities, attempts, retries } = task;
   const since = ageOf(task);
   return (
@@ -117,7 +110,7 @@ function TaskCard({ task, column, snapshot }: Omit<ColumnProps, 'tasks'> & { rea
       </div>
       <div class="line small">
         <span class="grow cut">
-          {snapshot.state !== undefined && <What {...{ task, column, snapshot }} state={snapshot.state} />}
+          <What {...{ task, column, snapshot }} />
         </span>
         {attempts > 1 && (
           <span class="soft num">
@@ -144,15 +137,8 @@ function TaskCard({ task, column, snapshot }: Omit<ColumnProps, 'tasks'> & { rea
   );
 }
 
-interface WhatProps {
-  readonly task: Task;
-  readonly column: Column;
-  readonly snapshot: Snapshot;
-  readonly state: State;
-}
-
 /** Shows the one thing that matters in this column. */
-function What({ task, column, snapshot: { now }, state }: WhatProps): JSX.Element {
+function What({ task, column, snapshot: { now, state } }: CardProps): JSX.Element {
   const { owner, reason, retryAt, publishedBy } = task;
   const [first, ...others] = waitsOn(state, task);
   if (column === 'failed') return <span class="red">{shortened(reason ?? 'no reason given', 120)}</span>;

@@ -2,11 +2,11 @@
 import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
-import type { Snapshot } from '../live/store.ts';
+import type { Loaded } from '../live/store.ts';
 import { rebuilt } from '../live/travel.ts';
 import { routeOf } from '../model/needs.ts';
 import { items, object } from '../model/read.ts';
-import { shortened } from '../model/text.ts';
+import { kindAndName, shortened } from '../model/text.ts';
 import { clock, count, plural } from '../model/time.ts';
 import {
   EVENT_KINDS,
@@ -19,31 +19,26 @@ import {
 } from '../model/timeline.ts';
 import type { Happening, Trouble } from '../model/types.ts';
 import { address, store } from '../ui/app.ts';
-import { useNarrow, WindowedList } from '../ui/list.tsx';
-import { FilterField, ListHead } from '../ui/list-parts.tsx';
-import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
+import { WindowedList } from '../ui/list.tsx';
+import { Choices, FilterField, ListHead } from '../ui/list-parts.tsx';
+import { Button, At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
 import { useAnswer, useFollowing, useRecorded } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
-import { Choices } from './locks.tsx';
 import { LookBack } from './look-back.tsx';
-import { Blank, Traffic } from './overview.tsx';
+import { Traffic } from './overview.tsx';
 
 const KINDS: readonly (readonly [string, string])[] = [
   ['', 'All'],
   ...EVENT_KINDS.map((kind) => [kind, `${kind[0]?.toUpperCase()}${kind.slice(1)}s`] as const),
 ];
-const ROW_HEIGHT = 36;
-const NARROW_ROW_HEIGHT = 56;
 const MOST_RECORDED = 12;
 
-export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+export function Timeline({ snapshot }: { snapshot: Loaded }): JSX.Element {
   const { state, now, route } = snapshot;
-  const isNarrow = useNarrow();
   const past = useAnswer('/v1/history');
   const { resource = '', holder = '', kind = '' } = route.filters;
   const key = `${resource}\n${holder}\n${kind}\n${past === undefined}\n${snapshot.past?.at}\n${snapshot.past?.is}`;
   const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
-  if (state === undefined) return <Blank />;
   // The store may remember later events than the time that is shown.
   const older = rebuilt(snapshot.past) === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
@@ -67,7 +62,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       <div class="tools">
         <FilterField by="resource" hint="Resource (F)" name="resource" now={resource} />
         <FilterField by="holder" hint="Holder" name="holder" now={holder} isFirst={false} />
-        <Choices of={KINDS} now={kind} set={(one) => address.filter({ kind: one })} />
+        <Choices of={KINDS} now={kind} filter="kind" />
       </div>
       <div class="grid">
         <Panel
@@ -76,15 +71,15 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           aside={`${count(rows.length)} shown`}
           more={
             newer > 0 && (
-              <button type="button" class="button small newer" onClick={showNewer}>
+              <Button class="small newer" onClick={showNewer}>
                 {count(newer)} newer
-              </button>
+              </Button>
             )
           }
         >
           <WindowedList
             rows={rows}
-            height={isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT}
+            heights={[36, 56]}
             keyOf={({ id }: Happening) => id}
             draw={(one: Happening) => <EventRow of={one} />}
             label="Events"
@@ -95,13 +90,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
                 No event {kind !== '' && `of a ${shortened(kind, 60)} `}
                 {resource !== '' && `of “${shortened(resource, 60)}” `}
                 {holder !== '' && `by “${shortened(holder, 60)}” `}is remembered.{' '}
-                <button
-                  type="button"
-                  class="button small"
-                  onClick={() => address.filter({ resource: '', holder: '', kind: '' })}
-                >
-                  Show all
-                </button>
+                <Button onClick={() => address.filter({ resource: '', holder: '', kind: '' })}>Show all</Button>
               </p>
             ) : rebuilt(snapshot.past) !== undefined ? (
               <p class="inside soft">
@@ -124,9 +113,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 
 function EventRow({ of }: { of: Happening }): JSX.Element {
   const { sign, words, tail } = saidOf(of);
-  const slash = of.resource.indexOf('/');
-  const kind = of.resource.slice(0, Math.max(0, slash));
-  const name = of.resource.slice(slash + 1);
+  const [kind, name] = kindAndName(of.resource);
   // A member that joins or leaves is both actor and resource.
   const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
@@ -247,7 +234,7 @@ function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof ST
       <span class="faint num">
         <At at={of.time} />
       </span>
-      <Name of={of.resource.slice(of.resource.indexOf('/') + 1)} />
+      <Name of={kindAndName(of.resource)[1]} />
       <span class="right faint num">{count(of.seq)}</span>
       <code class="faint" title={of.hash}>
         {of.hash.slice(0, 6)}

@@ -24,12 +24,7 @@ export type Verdict =
   | { readonly kind: 'secondary'; readonly retryAfterSeconds: number };
 
 /** The highest use of each limit, as a share of it. */
-export interface Peaks {
-  readonly requestsPerHour: number;
-  readonly pointsPerMinute: number;
-  readonly contentPerMinute: number;
-  readonly contentPerHour: number;
-}
+export type Peaks = Limits;
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -101,6 +96,7 @@ export class Account {
   spend(cost: Cost, nowMs: number): Verdict {
     this.#roll(nowMs);
     const { requestsPerHour, pointsPerMinute, contentPerMinute, contentPerHour } = this.#limits;
+    const share = (name: keyof Limits, used: number): number => Math.max(this.#peaks[name], used / this.#limits[name]);
     if (this.#used[cost.resource] >= requestsPerHour) return { kind: 'primary' };
     const content = cost.isContent ? 1 : 0;
     const points = this.#points.sum(nowMs) + cost.points;
@@ -114,10 +110,10 @@ export class Account {
     this.#used[cost.resource] += 1;
     const { core, graphql } = this.#used;
     this.#peaks = {
-      requestsPerHour: Math.max(this.#peaks.requestsPerHour, Math.max(core, graphql) / requestsPerHour),
-      pointsPerMinute: Math.max(this.#peaks.pointsPerMinute, points / pointsPerMinute),
-      contentPerMinute: Math.max(this.#peaks.contentPerMinute, inMinute / contentPerMinute),
-      contentPerHour: Math.max(this.#peaks.contentPerHour, inHour / contentPerHour),
+      requestsPerHour: share('requestsPerHour', Math.max(core, graphql)),
+      pointsPerMinute: share('pointsPerMinute', points),
+      contentPerMinute: share('contentPerMinute', inMinute),
+      contentPerHour: share('contentPerHour', inHour),
     };
     return { kind: 'fine' };
   }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
 import { Account, type Cost, DOCUMENTED, type Limits, type Peaks } from './limits.ts';
 import { inSeconds, LocalRepository, type Permission } from './repository.ts';
-import { asObject, LocalRoutes, type Reply, textOf, trouble } from './routes.ts';
+import { asObject, LocalRoutes, refusal, type Reply, textOf } from './routes.ts';
 
 export interface LocalRequest {
   readonly method: string;
@@ -22,6 +22,9 @@ export interface LocalResponse {
   /** Undefined if there is none. */
   readonly body?: unknown;
 }
+
+const NO_CONDITIONS = 'Conditional request headers are not allowed in unsafe requests unless supported by the endpoint';
+const TOO_FAST = 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.';
 
 /** What goes wrong with a request. */
 export type FaultKind =
@@ -150,16 +153,8 @@ export class LocalGitHub {
       this.#options.onExchange?.({ request, response });
       return response;
     };
-    if (token === undefined || login === undefined)
-      return finish({ status: 401, body: trouble('Bad credentials', 401) });
-    if (request.headers['if-match'] !== undefined)
-      return finish({
-        status: 400,
-        body: trouble(
-          'Conditional request headers are not allowed in unsafe requests unless supported by the endpoint',
-          400,
-        ),
-      });
+    if (token === undefined || login === undefined) return finish(refusal(401, 'Bad credentials'));
+    if (request.headers['if-match'] !== undefined) return finish(refusal(400, NO_CONDITIONS));
     const cost = this.#costOf(line, asObject(request.body));
     const fault = this.#faultFor(line);
     if (fault === 'limit-reached') this.account(token).exhaust(cost.resource, nowMs);
@@ -174,29 +169,16 @@ export class LocalGitHub {
     const verdict =
       fault === 'secondary-limit' ? { kind: 'secondary' as const, retryAfterSeconds: 60 } : account.spend(cost, nowMs);
     if (verdict.kind === 'primary')
-      return finish(
-        { status: 403, body: trouble(`API rate limit exceeded for user ID ${login}.`, 403) },
-        cost.resource,
-      );
+      return finish(refusal(403, `API rate limit exceeded for user ID ${login}.`), cost.resource);
     if (verdict.kind === 'secondary') {
       const headers = { 'retry-after': String(verdict.retryAfterSeconds) };
-      return finish(
-        {
-          status: 403,
-          headers,
-          body: trouble(
-            'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.',
-            403,
-          ),
-        },
-        cost.resource,
-      );
+      return finish(refusal(403, TOO_FAST, headers), cost.resource);
     }
     if (fault === 'broken-before') return finish({ status: 502, body: { message: 'Server Error' } });
-    if (fault === 'refused') return finish({ status: 422, body: trouble('Reference cannot be updated', 422) });
+    if (fault === 'refused') return finish(refusal(422, 'Reference cannot be updated'));
     const reply = early ?? this.#routes.answer(line, call);
     if (fault === 'dropped-after') return undefined;
-    if (fault === 'refused-after') return finish({ status: 422, body: trouble('Reference already exists', 422) });
+    if (fault === 'refused-after') return finish(refusal(422, 'Reference already exists'));
     return finish(reply, cost.resource);
   }
 

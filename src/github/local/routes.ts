@@ -19,7 +19,7 @@ export type Reply = {
 type Route = (call: Call, ...parts: readonly string[]) => Reply;
 
 const NULL_OID = '0'.repeat(40);
-const NOT_FOUND: Reply = { status: 404, body: trouble('Not Found', 404) };
+const NOT_FOUND = refusal(404, 'Not Found');
 
 export interface RouteSettings {
   readonly repository: LocalRepository;
@@ -32,7 +32,7 @@ export interface RouteSettings {
 
 export class LocalRoutes {
   readonly #settings: RouteSettings;
-  readonly #routes: readonly (readonly [string, RegExp, Route])[];
+  readonly #routes: readonly (readonly [RegExp, Route])[];
 
   constructor(settings: RouteSettings) {
     this.#settings = settings;
@@ -45,27 +45,25 @@ export class LocalRoutes {
 
   /** `line` is `METHOD /path`. */
   answer(line: string, call: Call): Reply {
-    for (const [method, pattern, route] of this.#routes) {
-      const found = line.startsWith(`${method} `) ? pattern.exec(line.slice(method.length + 1)) : null;
+    for (const [pattern, route] of this.#routes) {
+      const found = pattern.exec(line);
       if (found !== null) return route(call, ...found.slice(1));
     }
     return NOT_FOUND;
   }
 
-  #makeRoutes(): readonly (readonly [string, RegExp, Route])[] {
+  #makeRoutes(): readonly (readonly [RegExp, Route])[] {
     const { repository, name, hasGraphql } = this.#settings;
-    const own = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-    const at = (rest: string): RegExp => new RegExp(`^/repos/${own}${rest}$`, 'i');
     const answers = (): Answers => this.#answers();
     const mayWrite = ({ login }: Call): boolean =>
       ['admin', 'write'].includes(repository.collaborators.get(login) ?? '');
     const writing =
       (route: Route): Route =>
       (call, ...parts) =>
-        mayWrite(call)
-          ? route(call, ...parts)
-          : { status: 403, body: trouble('Resource not accessible by personal access token', 403) };
-    const shown = (issue: LocalIssue): object => answers().issue(issue, repository.commentsOf(issue.number).length);
+        mayWrite(call) ? route(call, ...parts) : refusal(403, 'Resource not accessible by personal access token');
+    const shown = (issue: LocalIssue, status = 200): Reply => {
+      return { status, body: answers().issue(issue, repository.commentsOf(issue.number).length) };
+    };
     const ofIssue =
       (route: (issue: LocalIssue, call: Call) => Reply): Route =>
       (call, number) => {
@@ -76,158 +74,99 @@ export class LocalRoutes {
       const sha = repository.refs.get(ref);
       return outcome === 'done' && sha !== undefined
         ? { status, body: answers().ref(ref, sha) }
-        : { status: 422, body: trouble(REFUSALS[outcome], 422) };
+        : refusal(422, REFUSALS[outcome]);
     };
+    const routes: Readonly<Record<string, Route>> = {
+      'GET /collaborators/([^/]+)/permission': (_, login = '') => {
+        return { status: 200, body: answers().permission(login, repository.collaborators.get(login) ?? 'none') };
+      },
+      'GET /issues': ({ query }) =>
+        this.#paged(
+          this.#listed(query).map((issue) => shown(issue).body),
+          query,
+        ),
+      'POST /issues': writing(({ body, nowMs }) => {
+        const number = Math.max(0, ...repository.issues.keys()) + 1;
+        return shown(repository.addIssue(number, textOf(body['title']), nowMs), 201);
+      }),
+      'GET /issues/(\\d+)': ofIssue((issue) => shown(issue)),
+      'PATCH /issues/(\\d+)': writing(
+        ofIssue((issue, { body, nowMs }) => {
+          if (body['state'] !== undefined) issue.isOpen = body['state'] === 'open';
+          issue.updatedMs = nowMs;
+          return shown(issue);
+        }),
+      ),
+      'POST /issues/(\\d+)/assignees': writing(
+        ofIssue((issue, { body, nowMs }) => {
+          repository.assign(issue, textsOf(body['assignees']), nowMs);
+          return shown(issue, 201);
+        }),
+      ),
+      'DELETE /issues/(\\d+)/assignees': writing(
+        ofIssue((issue, { body, nowMs }) => {
+          repository.unassign(issue, textsOf(body['assignees']), nowMs);
+          return shown(issue);
+        }),
+      ),
+      'GET /issues/(\\d+)/comments': ofIssue(({ number }, { query }) => {
+        const comments = repository.commentsOf(number).map((one) => answers().comment(one));
+        return this.#paged(comments, query);
+      }),
+      'POST /issues/(\\d+)/comments': ofIssue(({ number }, { login, body, nowMs }) => {
+        const comment = repository.comment(number, login, textOf(body['body']), nowMs);
+        return comment === undefined
+          ? refusal(403, 'Commenting is disabled on issues with more than 2500 comments')
+          : { status: 201, body: answers().comment(comment) };
+      }),
+      'PATCH /issues/comments/(\\d+)': writing(({ body, nowMs }, id) => {
+        const comment = repository.comments.get(Number(id));
+        if (comment === undefined) return NOT_FOUND;
+        Object.assign(comment, { body: textOf(body['body']), updatedMs: nowMs });
+        return { status: 200, body: answers().comment(comment) };
+      }),
+      'GET /git/ref/(.+)': ({ isOld }, path) => {
+        const ref = `refs/${path}`;
+        const sha = repository.refBefore(ref, isOld ? 1 : 0);
+        return sha === null ? NOT_FOUND : { status: 200, body: answers().ref(ref, sha) };
+      },
+      'GET /git/matching-refs/(.*)': (_, path) => {
+        const found = [...repository.refs].filter(([ref]) => ref.startsWith(`refs/${path}`)).toSorted(byName);
+        return { status: 200, body: found.map(([ref, sha]) => answers().ref(ref, sha)) };
+      },
+      'POST /git/refs': writing(({ body, nowMs }) => {
+        const ref = textOf(body['ref']);
+        if (!/^refs\/[^/]+\/./.test(ref))
+          return refusal(422, 'Reference name must start with "refs" and have at least two slashes.');
+        return moved(repository.makeRef(ref, textOf(body['sha']), nowMs), ref, 201);
+      }),
+      'PATCH /git/refs/(.+)': writing(({ body, nowMs }, path) => {
+        const ref = `refs/${path}`;
+        return moved(repository.moveRef(ref, textOf(body['sha']), nowMs, body['force'] === true), ref, 200);
+      }),
+      'DELETE /git/refs/(.+)': writing(({ nowMs }, path) =>
+        repository.deleteRef(`refs/${path}`, nowMs) === 'done'
+          ? { status: 204 }
+          : refusal(422, 'Reference does not exist'),
+      ),
+      'POST /git/commits': writing(({ body, nowMs }) => {
+        const commit = repository.makeCommit(textOf(body['message']), textsOf(body['parents']), nowMs);
+        return commit === undefined
+          ? refusal(422, 'Parent does not exist')
+          : { status: 201, body: answers().commit(commit) };
+      }),
+      'GET /git/commits/([0-9a-f]+)': (_, sha = '') => {
+        const commit = repository.commits.get(sha);
+        return commit === undefined ? NOT_FOUND : { status: 200, body: answers().commit(commit) };
+      },
+    };
+    const own = ` /repos/${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}/`;
     return [
-      ['GET', /^\/user$/, ({ login }) => ({ status: 200, body: answers().ownUser(login) })],
-      [
-        'GET',
-        at('/collaborators/([^/]+)/permission'),
-        (_, login = '') => ({
-          status: 200,
-          body: answers().permission(login, repository.collaborators.get(login) ?? 'none'),
-        }),
-      ],
-      ['GET', at('/issues'), ({ query }) => this.#paged(this.#listed(query).map(shown), query)],
-      [
-        'POST',
-        at('/issues'),
-        writing(({ body, nowMs }) => ({
-          status: 201,
-          body: shown(repository.addIssue(Math.max(0, ...repository.issues.keys()) + 1, textOf(body['title']), nowMs)),
-        })),
-      ],
-      ['GET', at('/issues/(\\d+)'), ofIssue((issue) => ({ status: 200, body: shown(issue) }))],
-      [
-        'PATCH',
-        at('/issues/(\\d+)'),
-        writing(
-          ofIssue((issue, { body, nowMs }) => {
-            if (body['state'] !== undefined) issue.isOpen = body['state'] === 'open';
-            issue.updatedMs = nowMs;
-            return { status: 200, body: shown(issue) };
-          }),
-        ),
-      ],
-      [
-        'POST',
-        at('/issues/(\\d+)/assignees'),
-        writing(
-          ofIssue((issue, { body, nowMs }) => {
-            repository.assign(issue, textsOf(body['assignees']), nowMs);
-            return { status: 201, body: shown(issue) };
-          }),
-        ),
-      ],
-      [
-        'DELETE',
-        at('/issues/(\\d+)/assignees'),
-        writing(
-          ofIssue((issue, { body, nowMs }) => {
-            repository.unassign(issue, textsOf(body['assignees']), nowMs);
-            return { status: 200, body: shown(issue) };
-          }),
-        ),
-      ],
-      [
-        'GET',
-        at('/issues/(\\d+)/comments'),
-        ofIssue(({ number }, { query }) =>
-          this.#paged(
-            repository.commentsOf(number).map((one) => answers().comment(one)),
-            query,
-          ),
-        ),
-      ],
-      [
-        'POST',
-        at('/issues/(\\d+)/comments'),
-        ofIssue(({ number }, { login, body, nowMs }) => {
-          const comment = repository.comment(number, login, textOf(body['body']), nowMs);
-          return comment === undefined
-            ? { status: 403, body: trouble('Commenting is disabled on issues with more than 2500 comments', 403) }
-            : { status: 201, body: answers().comment(comment) };
-        }),
-      ],
-      [
-        'PATCH',
-        at('/issues/comments/(\\d+)'),
-        writing(({ body, nowMs }, id) => {
-          const comment = repository.comments.get(Number(id));
-          if (comment === undefined) return NOT_FOUND;
-          Object.assign(comment, { body: textOf(body['body']), updatedMs: nowMs });
-          return { status: 200, body: answers().comment(comment) };
-        }),
-      ],
-      [
-        'GET',
-        at('/git/ref/(.+)'),
-        ({ isOld }, name) => {
-          const ref = `refs/${name}`;
-          const sha = repository.refBefore(ref, isOld ? 1 : 0);
-          return sha === null ? NOT_FOUND : { status: 200, body: answers().ref(ref, sha) };
-        },
-      ],
-      [
-        'GET',
-        at('/git/matching-refs/(.*)'),
-        (_, name) => {
-          const found = [...repository.refs].filter(([ref]) => ref.startsWith(`refs/${name}`)).toSorted(byName);
-          return { status: 200, body: found.map(([ref, sha]) => answers().ref(ref, sha)) };
-        },
-      ],
-      [
-        'POST',
-        at('/git/refs'),
-        writing(({ body, nowMs }) => {
-          const ref = textOf(body['ref']);
-          if (!/^refs\/[^/]+\/./.test(ref))
-            return {
-              status: 422,
-              body: trouble('Reference name must start with "refs" and have at least two slashes.', 422),
-            };
-          return moved(repository.makeRef(ref, textOf(body['sha']), nowMs), ref, 201);
-        }),
-      ],
-      [
-        'PATCH',
-        at('/git/refs/(.+)'),
-        writing(({ body, nowMs }, name) =>
-          moved(
-            repository.moveRef(`refs/${name}`, textOf(body['sha']), nowMs, body['force'] === true),
-            `refs/${name}`,
-            200,
-          ),
-        ),
-      ],
-      [
-        'DELETE',
-        at('/git/refs/(.+)'),
-        writing(({ nowMs }, name) =>
-          repository.deleteRef(`refs/${name}`, nowMs) === 'done'
-            ? { status: 204 }
-            : { status: 422, body: trouble('Reference does not exist', 422) },
-        ),
-      ],
-      [
-        'POST',
-        at('/git/commits'),
-        writing(({ body, nowMs }) => {
-          const commit = repository.makeCommit(textOf(body['message']), textsOf(body['parents']), nowMs);
-          return commit === undefined
-            ? { status: 422, body: trouble('Parent does not exist', 422) }
-            : { status: 201, body: answers().commit(commit) };
-        }),
-      ],
-      [
-        'GET',
-        at('/git/commits/([0-9a-f]+)'),
-        (_, sha = '') => {
-          const commit = repository.commits.get(sha);
-          return commit === undefined ? NOT_FOUND : { status: 200, body: answers().commit(commit) };
-        },
-      ],
-      ['POST', /^\/graphql$/, (call) => (hasGraphql ? this.#graphql(call, mayWrite(call)) : NOT_FOUND)],
+      [/^GET \/user$/, ({ login }) => ({ status: 200, body: answers().ownUser(login) })],
+      [/^POST \/graphql$/, (call) => (hasGraphql ? this.#graphql(call, mayWrite(call)) : NOT_FOUND)],
+      ...Object.entries(routes).map(
+        ([line, route]) => [new RegExp(`^${line.replace(' /', () => own)}$`, 'i'), route] as const,
+      ),
     ];
   }
 
@@ -284,7 +223,7 @@ export class LocalRoutes {
       .toSorted((one, other) => other.number - one.number);
   }
 
-  #paged(all: readonly object[], query: URLSearchParams): Reply {
+  #paged(all: readonly unknown[], query: URLSearchParams): Reply {
     const size = Math.min(100, Number(query.get('per_page') ?? 30));
     const page = Number(query.get('page') ?? 1);
     const body = all.slice((page - 1) * size, page * size);
@@ -302,8 +241,9 @@ const REFUSALS: Readonly<Record<RefOutcome, string>> = {
   mismatch: 'A ref is not where it was expected to be',
 };
 
-export function trouble(message: string, status: number): object {
-  return { message, documentation_url: 'https://docs.github.com/rest', status: String(status) };
+export function refusal(status: number, message: string, headers: Reply['headers'] = {}): Reply {
+  const body = { message, documentation_url: 'https://docs.github.com/rest', status: String(status) };
+  return { status, headers, body };
 }
 
 export function asObject(value: unknown): Readonly<Record<string, unknown>> {

@@ -8,7 +8,6 @@ import { ProtocolError, writeUint32 } from './frames.ts';
 import { resetFailure } from '../status.ts';
 import { MAX_HEADER_LIST } from './hpack/decoder.ts';
 import type { HeaderEncoder } from './hpack/encoder.ts';
-import type { IncomingListener } from './incoming.ts';
 import type { Outbox } from './outbox.ts';
 import type { FlowControl } from './flow-control.ts';
 
@@ -40,7 +39,7 @@ const MOST_PINGS = 100;
  */
 const MOST_SETTINGS_A_SECOND = 100;
 
-export class Conversation implements IncomingListener {
+export class Conversation {
   readonly #socket: Socket;
   readonly #outbox: Outbox;
   readonly #flow: FlowControl;
@@ -92,10 +91,12 @@ export class Conversation implements IncomingListener {
     this.#socket.on('drain', () => (this.#unreadAnswers = 0));
   }
 
+  /** Undefined if the exchange has ended. Throws if this id was never used. */
   exchange(id: number): Exchange | undefined {
     return this.#exchanges.find(id);
   }
 
+  /** `size` is what the flow control windows count: the data and its padding. */
   data(exchange: Exchange | undefined, bytes: Buffer, at: number, end: number, size: number, isLast: boolean): void {
     // Counted for cancelled exchanges too, or the connection's window would run dry.
     this.#received += size;

@@ -2,25 +2,10 @@
  * Checks the peer's frames against the rules of HTTP/2 and hands on what they mean. A frame that breaks a rule ends the
  * connection, because a peer that broke one rule cannot be trusted with the next frame.
  */
-import type { Exchange } from './exchange.ts';
+import type { Conversation } from './conversation.ts';
 import * as h2 from './frames.ts';
 import { ProtocolError } from './frames.ts';
 import { type FieldListener, HeaderDecoder, MAX_HEADER_LIST } from './hpack/decoder.ts';
-
-export interface IncomingListener {
-  /** Undefined if the exchange has ended. Throws if this id was never used. */
-  exchange(id: number): Exchange | undefined;
-  /** `size` is what the flow control windows count: the data and its padding. */
-  data(exchange: Exchange | undefined, bytes: Buffer, at: number, end: number, size: number, isLast: boolean): void;
-  headers(exchange: Exchange, isLast: boolean): void;
-  reset(exchange: Exchange, code: number): void;
-  setting(setting: number, value: number): void;
-  settingsEnd(): void;
-  ping(payload: Buffer): void;
-  goAway(lastId: number, code: number, text: string): void;
-  widen(increment: number): void;
-  widenOne(exchange: Exchange, increment: number): void;
-}
 
 /** A header block in more pieces than this is an attempt to keep us busy. */
 const MOST_PIECES = 64;
@@ -34,7 +19,7 @@ const MOST_SETTINGS = 64;
 const DEAF: FieldListener = { field: () => undefined };
 
 export class Incoming {
-  readonly #listener: IncomingListener;
+  readonly #listener: Conversation;
   readonly #decoder = new HeaderDecoder();
   #isGreeted = false;
   /** An incomplete header block: its stream, whether it ends the stream, and the pieces so far. */
@@ -42,7 +27,7 @@ export class Incoming {
   #isBlockLast = false;
   #pieces: Buffer[] = [];
 
-  constructor(listener: IncomingListener) {
+  constructor(listener: Conversation) {
     this.#listener = listener;
   }
 

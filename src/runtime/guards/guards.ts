@@ -3,7 +3,7 @@
  * for as long as it runs, and no other process knows of them.
  */
 import { any, type Condition, type Guard, type GuardOutcome, guardProblem, not } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { refuseInvalid } from '../../failure.ts';
 import { refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, type GuardExecutor, WATCH, type WatchOptions } from './executor.ts';
@@ -92,6 +92,5 @@ export class Guards implements GuardExecutor {
 }
 
 function refuseUnlessGuard(guard: Guard): void {
-  const problem = guardProblem(guard);
-  if (problem !== undefined) throw new Failure('invalid', problem);
+  refuseInvalid(guardProblem(guard));
 }

@@ -16,7 +16,7 @@ import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stat
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { Failure, shown } from '../../failure.ts';
 import { beginningOfFile, readRegularFile } from '../../host/index.ts';
-import { refuseForeign } from './git-ownership.ts';
+import { real, refuseForeign } from './git-ownership.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -204,12 +204,4 @@ function lstatOf(path: string): Stats | undefined {
 /** Reads with care: another user may have put the file there, or a FIFO in its place. */
 function readText(path: string): string | undefined {
   return readRegularFile(path, LARGEST_GIT_FILE_BYTES)?.toString('utf8');
-}
-
-function real(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
 }

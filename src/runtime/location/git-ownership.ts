@@ -93,7 +93,8 @@ function safeDirectories(environment: Environment): readonly string[] {
   }
 }
 
-function real(path: string): string {
+/** The path without symbolic links; as it is if it cannot be followed. */
+export function real(path: string): string {
   try {
     return realpathSync(path);
   } catch {

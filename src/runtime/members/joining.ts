@@ -8,7 +8,7 @@ import {
   nameProblem,
   requestProblem,
 } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { Failure, refuseInvalid } from '../../failure.ts';
 import { type KeyValue, type LeaseId, type ReadResult, readRange, type Revision } from '../../store/index.ts';
 import type { ListenOptions } from '../keep-alive.ts';
 import { anchorKey } from '../layout.ts';
@@ -75,8 +75,7 @@ export const TERMS = {
 };
 
 export function refuseUnlessNamed(id: unknown): void {
-  const problem = nameProblem(id, 'member');
-  if (problem !== undefined) throw new Failure('invalid', problem);
+  refuseInvalid(nameProblem(id, 'member'));
 }
 
 export function refuseUnlessMetadata(id: string, metadata: Json | undefined): void {

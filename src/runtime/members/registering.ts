@@ -18,7 +18,7 @@ import {
   nameProblem,
   type RecordedAsset,
 } from '../../core/index.ts';
-import { Failure, shown } from '../../failure.ts';
+import { Failure, refuseInvalid, shown } from '../../failure.ts';
 import { type Compare, type KeyValue, type Operation, prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
@@ -199,8 +199,7 @@ function registered(assets: readonly RecordedAsset[]): RegisterOutcome {
 export function refuseUnlessAssets(assets: unknown): void {
   if (!Array.isArray(assets)) throw new Failure('invalid', `the assets are ${shown(assets)}, not a list of names`);
   for (const asset of assets) {
-    const problem = nameProblem(asset, 'asset');
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(nameProblem(asset, 'asset'));
   }
   refuseTooMany((assets as string[]).map((id) => ({ id })));
 }

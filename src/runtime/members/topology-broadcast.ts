@@ -1,5 +1,6 @@
 /** Broadcasts the topology while this process holds `lead('topology')`. `core/members/topology.ts` decides when. */
 import type { Timer } from '../../clock.ts';
+import { whenAborted } from '../../clock.ts';
 import {
   type Broadcasts,
   type BroadcastStep,
@@ -119,10 +120,7 @@ export class TopologyBroadcast implements AsyncDisposable {
       this.#isLeading = true;
       state = newBroadcasts(this.#cooldownMs, before ?? undefined, clock.monotonic());
       changed();
-      await new Promise<void>((resolve) => {
-        if (signal.aborted) resolve();
-        signal.addEventListener('abort', () => resolve(), { once: true });
-      });
+      await whenAborted(signal);
     } finally {
       this.#isLeading = false;
       members?.unsubscribe();

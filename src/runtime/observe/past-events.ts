@@ -2,6 +2,7 @@
  * Events from a time in the past on, as far as the store still has its history, and then new events as they happen. Unlike a
  * subscription it drops nothing: its listener runs on the path of the watch, so it must neither throw nor wait.
  */
+import { whenAborted } from '../../clock.ts';
 import { matches } from '../../core/index.ts';
 import { type Changes, type KeyRange, readPages, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
@@ -81,15 +82,8 @@ export async function followSince(
       ),
     );
   }
-  await Promise.race([Promise.all(ranges), aborted(signal)]);
+  await Promise.race([Promise.all(ranges), whenAborted(signal)]);
   if (signal.aborted) return;
   listener.caughtUp();
-  await aborted(signal);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  await whenAborted(signal);
 }

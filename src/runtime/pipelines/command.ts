@@ -3,12 +3,23 @@
  * the gate opens, and has a note under the holds it works under: if this process is killed, the next driver finds it.
  */
 import { isUtf8 } from 'node:buffer';
-import { constants, mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
+import { pause, whenAborted } from '../../clock.ts';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
-import { end, exitCodeOf, GatedChild, isGoneWithin, isTooLarge, NotStarted, tooLargeTold } from '../../host/index.ts';
+import {
+  beginningOfFile,
+  end,
+  exitCodeOf,
+  GatedChild,
+  isGoneWithin,
+  isTooLarge,
+  NotStarted,
+  tooLargeTold,
+} from '../../host/index.ts';
 import type { Children, Entered } from '../processes/children.ts';
 import type { HoldTold } from '../holds/held-records.ts';
 import type { Hold } from '../holds/public-hold.ts';
@@ -134,7 +145,7 @@ export class PhaseCommand {
     });
     child.letGo();
     const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
-    const first = await Promise.race([child.ended, whenAborted(stop)]);
+    const first = await Promise.race([child.ended, whenAborted(stop).then(() => 'aborted' as const)]);
     if (first === 'aborted') {
       const isEnded = await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
       if (!isEnded) tell(`waiting for process ${child.pid}, which cannot be ended`);
@@ -158,7 +169,8 @@ export class PhaseCommand {
   }
 
   async #outputs(): Promise<PhaseResult> {
-    const text = await readUpTo(outputsIn(await this.#directory), LARGEST_OUTPUTS_BYTES + 1);
+    const file = outputsIn(await this.#directory);
+    const text = existsSync(file) ? beginningOfFile(file, LARGEST_OUTPUTS_BYTES + 1) : Buffer.alloc(0);
     if (text === undefined) return { kind: 'failed', why: 'what it made of $SIGNALBOX_OUTPUT is no file to be read' };
     if (text.length > LARGEST_OUTPUTS_BYTES) {
       return { kind: 'failed', why: `its outputs are larger than ${LARGEST_OUTPUTS_BYTES} bytes` };
@@ -183,34 +195,4 @@ function strayBytes(outputs: Buffer): string {
 
 function outputsIn(directory: string): string {
   return join(directory, 'outputs');
-}
-
-/** Undefined if there is no regular file. Opening a pipe would wait until another process opens its other end. */
-async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(isMissing);
-  if (file === true) return Buffer.alloc(0);
-  if (file === false) return undefined;
-  try {
-    if (!(await file.stat()).isFile()) return undefined;
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await file.close();
-  }
-}
-
-/** Whether the file does not exist. */
-function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ENOENT';
-}
-
-function whenAborted(signal: AbortSignal): Promise<'aborted'> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve('aborted');
-    else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
-  });
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -4,6 +4,7 @@
  *
  *     evaluate ──▶ acquire ──▶ begin ──▶ run ──▶ evaluate (after) ──▶ the next phase
  */
+import { pause } from '../../clock.ts';
 import {
   type Choice,
   type Effect,
@@ -77,7 +78,9 @@ export class PipelineDriver {
     this.#holder = pipelineHolder(records.id);
     const { signal } = terms;
     this.#over = AbortSignal.any([hold.signal, this.#taken.signal, ...(signal === undefined ? [] : [signal])]);
-    this.#guards = new PhaseGuards(parts, records, spec, terms, hold.holder, this.#over);
+    const { runtime, guards } = parts;
+    const { adapters } = terms;
+    this.#guards = new PhaseGuards({ runtime, guards, adapters, records, spec, driver: hold.holder, over: this.#over });
   }
 
   /** Drives until the pipeline is over, waits for a person, is stopped, or has another driver. */
@@ -321,16 +324,7 @@ export class PipelineDriver {
   }
 
   #rest(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const over = (): void => {
-        timer.cancel();
-        this.#over.removeEventListener('abort', over);
-        resolve();
-      };
-      const timer = this.#parts.runtime.later(ms, over, false);
-      this.#over.addEventListener('abort', over, { once: true });
-      if (this.#over.aborted) over();
-    });
+    return pause(ms, this.#over, this.#parts.runtime.clock);
   }
 
   async #release(): Promise<void> {

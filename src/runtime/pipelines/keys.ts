@@ -6,7 +6,7 @@
  *     l/<id>/<phase>/<run>     the output of the command of a phase; of long output the beginning and the end
  */
 import { nameProblem } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { refuseInvalid } from '../../failure.ts';
 import { type KeyRange, prefixed } from '../../store/index.ts';
 import { nameIn, STATES } from '../layout.ts';
 
@@ -49,9 +49,9 @@ export function pipelineResource(id: string): string {
 }
 
 export function checkedId(id: unknown): string {
-  const problem =
+  refuseInvalid(
     nameProblem(id, 'pipeline') ??
-    ((id as string).length > LONGEST_ID ? `the id of a pipeline has at most ${LONGEST_ID} characters` : undefined);
-  if (problem !== undefined) throw new Failure('invalid', problem);
+      ((id as string).length > LONGEST_ID ? `the id of a pipeline has at most ${LONGEST_ID} characters` : undefined),
+  );
   return id as string;
 }

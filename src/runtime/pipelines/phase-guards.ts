@@ -25,29 +25,20 @@ export interface PhaseGuardsTerms {
   readonly adapters: (variables: Readonly<Record<string, string>>) => Adapters;
 }
 
-export class PhaseGuards {
-  readonly #parts: PhaseGuardsParts;
-  readonly #records: RecordStore;
-  readonly #spec: RunSpec;
-  readonly #terms: PhaseGuardsTerms;
-  readonly #driver: string;
-  readonly #over: AbortSignal;
+interface Driven extends PhaseGuardsParts, PhaseGuardsTerms {
+  readonly records: RecordStore;
+  readonly spec: RunSpec;
+  /** The holder name of the driver, for the events. */
+  readonly driver: string;
+  /** Aborts when the driver has nothing left to do. */
+  readonly over: AbortSignal;
+}
 
-  /** `driver`: its holder name, for the events. `over`: aborts when the driver has nothing left to do. */
-  constructor(
-    parts: PhaseGuardsParts,
-    records: RecordStore,
-    spec: RunSpec,
-    terms: PhaseGuardsTerms,
-    driver: string,
-    over: AbortSignal,
-  ) {
-    this.#parts = parts;
-    this.#records = records;
-    this.#spec = spec;
-    this.#terms = terms;
-    this.#driver = driver;
-    this.#over = over;
+export class PhaseGuards {
+  readonly #of: Driven;
+
+  constructor(of: Driven) {
+    this.#of = of;
   }
 
   /**
@@ -72,34 +63,35 @@ export class PhaseGuards {
 
   /** Undefined if the driver has nothing left to do. */
   async check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[] | undefined> {
-    if (this.#over.aborted) return undefined;
+    const { runtime, records, over } = this.#of;
+    if (over.aborted) return undefined;
     if (guards.length === 0) return [];
-    const { runtime } = this.#parts;
-    const { id } = this.#records;
+    const { id } = records;
     const events = guards.map((guard) => ({
       type: 'guard:evaluating',
       at: runtime.clock.now(),
-      holder: this.#driver,
+      holder: this.#of.driver,
       guard: guard.id,
       phase: phase.name,
     }));
     runtime.emit(pipelineResource(id), events);
-    const adapters = this.#terms.adapters(variablesOf(this.#spec, this.#records.record, phase));
-    const terms = { signal: this.#over, own: pipelineHolder(id), adapters, isQuiet: true };
+    const adapters = this.#of.adapters(variablesOf(this.#of.spec, records.record, phase));
+    const terms = { signal: over, own: pipelineHolder(id), adapters, isQuiet: true };
     try {
-      return await this.#parts.guards.check(guards, terms);
+      return await this.#of.guards.check(guards, terms);
     } catch (error) {
-      if (this.#over.aborted) return undefined;
+      if (over.aborted) return undefined;
       throw error;
     }
   }
 
   /** Waits until another look is worth it, or `againMs` have passed. */
   async nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
-    if (againMs === undefined) return void (await watch.next(this.#over));
+    const { over, runtime } = this.#of;
+    if (againMs === undefined) return void (await watch.next(over));
     const enough = new AbortController();
-    const timer = this.#parts.runtime.later(againMs, () => enough.abort(), false);
-    await watch.next(AbortSignal.any([this.#over, enough.signal]));
+    const timer = runtime.later(againMs, () => enough.abort(), false);
+    await watch.next(AbortSignal.any([over, enough.signal]));
     timer.cancel();
   }
 }

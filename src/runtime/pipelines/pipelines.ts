@@ -1,5 +1,6 @@
 /** The pipeline API of a signalbox: start, run, resume, cancel, look. */
 import { resolve } from 'node:path';
+import { whenAborted } from '../../clock.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import {
   currentPhase,
@@ -9,7 +10,7 @@ import {
   type Runbook,
   withVariables,
 } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { Failure, refuseInvalid } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
 import { type Operation, prefixed, type Transaction } from '../../store/index.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
@@ -39,6 +40,7 @@ import {
   environmentProblem,
   LIST,
   type ListedPipeline,
+  type PipelineView,
   RESUME,
   type ResumeOptions,
   RUN,
@@ -46,7 +48,6 @@ import {
   type RunOptions,
   type StartOutcome,
 } from './terms.ts';
-import { type PipelineView, viewOf } from './view.ts';
 
 /** A pipeline that is ready to be written. */
 interface ToStart {
@@ -109,8 +110,7 @@ export class Pipelines {
   /** Throws `invalid` if anything is wrong with the pipeline that is to be started. */
   #prepared({ runbook: written }: RunbookWithFunctions, options: RunOptions): ToStart {
     this.#runtime.refuseIfClosed();
-    const problem = valuesProblem(options, RUN) ?? environmentProblem(options.env);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(valuesProblem(options, RUN) ?? environmentProblem(options.env));
     const filled = withVariables(written, options.env ?? {});
     if (!filled.ok) throw new Failure('invalid', filled.problem);
     const { runbook } = filled;
@@ -176,7 +176,7 @@ export class Pipelines {
     if (outcome.kind !== 'cancelling' || record === undefined) return record;
     const own = phaseAround(record);
     if (own === undefined) return this.#cancelled(record, signal);
-    await aborted(signal === undefined ? [own.stop] : [own.stop, signal]);
+    await whenAborted(signal === undefined ? own.stop : AbortSignal.any([own.stop, signal]));
     return record;
   }
 
@@ -184,7 +184,8 @@ export class Pipelines {
   async show(id: string): Promise<PipelineView | undefined> {
     this.#runtime.refuseIfClosed();
     const { record, spec } = await readPipeline(this.#runtime, checkedId(id));
-    return record === undefined ? undefined : viewOf(record, spec, await isDriven(this.#runtime, record));
+    if (record === undefined) return undefined;
+    return { ...record, isDriven: await isDriven(this.#runtime, record), cwd: spec?.cwd ?? '', host: spec?.host ?? '' };
   }
 
   /** All pipelines, in the order in which they were started. */
@@ -270,15 +271,6 @@ export class Pipelines {
       unlisten();
     }
   }
-}
-
-/** Resolves when one of the signals has aborted. */
-function aborted(signals: readonly AbortSignal[]): Promise<void> {
-  const any = AbortSignal.any([...signals]);
-  return new Promise((resolve) => {
-    if (any.aborted) resolve();
-    else any.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 /** `20261116-051233`. */

@@ -10,12 +10,10 @@ import { createHash } from 'node:crypto';
 import {
   closeSync,
   constants,
-  fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -24,6 +22,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PipelineRecord } from '../../core/index.ts';
+import { readRegularFile } from '../../host/index.ts';
 
 const LARGEST_BYTES = 1_048_576;
 const OLD_MS = 30 * 86_400_000;
@@ -83,20 +82,17 @@ export class Spool {
 
 /** What a driver had spooled but not stored; undefined if there is nothing. */
 export function readSpool(name: string): { readonly from: number; readonly bytes: Buffer } | undefined {
+  let content: Buffer | undefined;
   try {
-    const file = openSync(join(ownDirectory(), name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      if (!fstatSync(file).isFile()) return undefined;
-      const content = readFileSync(file);
-      const line = content.indexOf('\n');
-      const from = Number(content.subarray(0, Math.max(0, line)).toString('latin1'));
-      return line > 0 && Number.isSafeInteger(from) ? { from, bytes: content.subarray(line + 1) } : undefined;
-    } finally {
-      closeSync(file);
-    }
+    content = readRegularFile(join(ownDirectory(), name), Number.POSITIVE_INFINITY);
   } catch {
-    return undefined;
+    // The directory belongs to another user.
   }
+  const line = content?.indexOf('\n') ?? -1;
+  const from = Number(content?.subarray(0, Math.max(0, line)).toString('latin1'));
+  return content !== undefined && line > 0 && Number.isSafeInteger(from)
+    ? { from, bytes: content.subarray(line + 1) }
+    : undefined;
 }
 
 export function removeSpool(name: string): void {

@@ -6,7 +6,7 @@
  * It has no way of its own to find out that a driver is gone: the queue of the driver's lock says so, as in `resume --wait`.
  */
 import { existsSync } from 'node:fs';
-import { pause } from '../../clock.ts';
+import { pause, whenAborted } from '../../clock.ts';
 import { canBeDriven, type PipelineRecord } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { NotAcquired } from '../refusal.ts';
@@ -57,7 +57,7 @@ export class StandingDriver {
 
   /** Resolves after the signal has aborted, once nothing that it drove runs any more. */
   async drive(): Promise<void> {
-    const over = aborted(this.#over);
+    const over = whenAborted(this.#over);
     const alive = this.#runtime.clock.keepAlive?.();
     const unlisten = await this.#feed.listenToAll({
       saw: (id, record) => this.#saw(id, record),
@@ -162,12 +162,4 @@ function whyNotHere({ runbook, cwd, host }: RunSpec): string | undefined {
 function isPassing(error: unknown): boolean {
   if (error instanceof NotAcquired) return true;
   return PASSING.some((code) => Failure.is(error, code));
-}
-
-/** Resolves when the signal has aborted. */
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -28,7 +28,6 @@ import {
 } from '../options.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import type { PhaseFunction } from './functions.ts';
-import type { PipelineView } from './view.ts';
 
 const LARGEST_ENV = 262_144;
 
@@ -129,6 +128,16 @@ export interface CancelOptions {
   readonly expected?: ExpectedPipeline;
   /** Ends the wait; the pipeline is still cancelled. */
   readonly signal?: AbortSignal;
+}
+
+/** A pipeline, as `show` gives it. */
+export interface PipelineView extends PipelineRecord {
+  /** Whether a process drives it now. A pipeline that is neither driven nor over waits for `resume`. */
+  readonly isDriven: boolean;
+  /** The directory where its commands run. */
+  readonly cwd: string;
+  /** The machine where it was started. */
+  readonly host: string;
 }
 
 /** `isDriven`: a process drives the pipeline now. */

@@ -28,7 +28,7 @@ import { isTrouble } from '../write/recovery.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { type Intent, type NextStep, persistently, sendWitnessed, writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { readManyTasks, readTasks, statusIn, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,
   type ClaimGround,
@@ -73,16 +73,17 @@ export interface Known {
   readonly readAt?: Revision;
 }
 
-/** `askedAt`: when the worker began to wait, by the wall clock. */
-export async function attemptClaim(
-  runtime: Runtime,
-  claimLease: ClaimLease,
-  id: string,
-  request: ClaimRequest,
-  askedAt: number,
-  known?: Known,
-): Promise<Attempt> {
-  return writeOnce(runtime, new ClaimIntent(runtime, claimLease, id, request, askedAt, known));
+export interface ClaimTerms {
+  readonly claimLease: ClaimLease;
+  readonly id: string;
+  readonly request: ClaimRequest;
+  /** When the worker began to wait, by the wall clock. */
+  readonly askedAt: number;
+  readonly known: Known | undefined;
+}
+
+export async function attemptClaim(runtime: Runtime, terms: ClaimTerms): Promise<Attempt> {
+  return writeOnce(runtime, new ClaimIntent(runtime, terms));
 }
 
 /** What one pass of a claim decides on. */
@@ -95,41 +96,26 @@ interface ClaimView {
 class ClaimIntent implements Intent<ClaimView, Attempt> {
   readonly until: number;
   readonly #runtime: Runtime;
-  readonly #claimLease: ClaimLease;
-  readonly #id: string;
-  readonly #request: ClaimRequest;
-  readonly #askedAt: number;
-  readonly #known: Known | undefined;
+  readonly #terms: ClaimTerms;
 
-  constructor(
-    runtime: Runtime,
-    claimLease: ClaimLease,
-    id: string,
-    request: ClaimRequest,
-    askedAt: number,
-    known: Known | undefined,
-  ) {
+  constructor(runtime: Runtime, terms: ClaimTerms) {
     this.until = runtime.giveUpAt();
     this.#runtime = runtime;
-    this.#claimLease = claimLease;
-    this.#id = id;
-    this.#request = request;
-    this.#askedAt = askedAt;
-    this.#known = known;
+    this.#terms = terms;
   }
 
   async read(isFirst: boolean): Promise<ClaimView> {
     // Reads the dependencies as well, so that a refusal can name what blocks the task. The entry of a claim names the trace of the
     // task, which only the task knows.
-    const isEnough = isFirst && (this.#known !== undefined || !this.#runtime.witness.isOn);
-    const known = isEnough ? this.#known : await readKnown(this.#runtime, this.#id);
-    return { known, ground: await this.#claimLease.ground() };
+    const isEnough = isFirst && (this.#terms.known !== undefined || !this.#runtime.witness.isOn);
+    const known = isEnough ? this.#terms.known : await readKnown(this.#runtime, this.#terms.id);
+    return { known, ground: await this.#terms.claimLease.ground() };
   }
 
   decide({ known, ground }: ClaimView): NextStep<ClaimView, Attempt> {
     if (known === undefined) return this.#blindly(ground);
     const { task, status, readAt } = known;
-    const decided = decideClaim(task, this.#request, status);
+    const decided = decideClaim(task, this.#terms.request, status);
     if (decided.kind === 'lost-too-often') {
       // The task is read again after this write, whether it landed or not.
       const deeds = this.#deeds(task, decided.kind, decided.write);
@@ -147,7 +133,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     }
     return {
       kind: 'write',
-      transaction: claimTransaction(task, decided, this.#request.holder, ground),
+      transaction: claimTransaction(task, decided, this.#terms.request.holder, ground),
       deeds: this.#deeds(task, 'claimed', decided),
       landed: ({ revision }) => this.#landed(task, decided, revision, ground),
       overtaken: (result) => this.#learnt(result, ground),
@@ -155,13 +141,13 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   }
 
   #blindly(ground: ClaimGround): NextStep<ClaimView, Attempt> {
-    const write = claimUntouched(this.#request);
+    const write = claimUntouched(this.#terms.request);
     return {
       kind: 'write',
-      transaction: blindClaimTransaction(this.#id, write, this.#request.holder, ground),
-      deeds: this.#deeds({ id: this.#id, bookkeeping: undefined }, 'claimed', write),
+      transaction: blindClaimTransaction(this.#terms.id, write, this.#terms.request.holder, ground),
+      deeds: this.#deeds({ id: this.#terms.id, bookkeeping: undefined }, 'claimed', write),
       landed: ({ results, revision }) => {
-        const before = taskIn(this.#id, results);
+        const before = taskIn(this.#terms.id, results);
         // The write has overwritten what the bookkeeping said of the publication. The end of the claim puts it back.
         return this.#landed(
           before,
@@ -177,12 +163,12 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   #deeds(task: Pick<Task, 'id' | 'bookkeeping'>, outcome: string, write?: TaskWrite): readonly Deed[] {
     const { attempts, events = [] } = write?.bookkeeping ?? {};
     const detail = attempts === undefined ? {} : { attempt: attempts };
-    const askedAt = outcome === 'claimed' ? this.#askedAt : undefined;
-    return taskDeeds(task, { actor: this.#request.holder, command: 'claim', outcome, events, detail, askedAt });
+    const askedAt = outcome === 'claimed' ? this.#terms.askedAt : undefined;
+    return taskDeeds(task, { actor: this.#terms.request.holder, command: 'claim', outcome, events, detail, askedAt });
   }
 
   #landed(before: Task, { status, bookkeeping }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
-    const { holder } = this.#request;
+    const { holder } = this.#terms.request;
     const owner = { holder, token: revision, mod: revision, lease: ground.leaseId };
     // Drops the head, which is from before this write: the write has put a newer one.
     const { head: _head, ...entry } = bookkeeping;
@@ -197,23 +183,23 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
 
   /** Takes up what the failure branch read. */
   #learnt(result: TransactionResult, ground: ClaimGround): Promise<ClaimView> | undefined {
-    const task = taskIn(this.#id, result.results);
+    const task = taskIn(this.#terms.id, result.results);
     if (ground.anchor !== undefined) {
-      this.#claimLease.saw(ground, pairIn(result.results, ground.anchor.key)?.version, result.revision);
+      this.#terms.claimLease.saw(ground, pairIn(result.results, ground.anchor.key)?.version, result.revision);
     }
     if ((task.data?.terms.dependsOn.length ?? 0) > 0) return undefined;
     const known: Known = { task, status: () => undefined, readAt: result.revision };
-    return this.#claimLease.ground().then((newer) => ({ known, ground: newer }));
+    return this.#terms.claimLease.ground().then((newer) => ({ known, ground: newer }));
   }
 
   gone({ ground }: ClaimView): void {
-    this.#claimLease.gone(ground);
+    this.#terms.claimLease.gone(ground);
   }
 
   found({ known, ground }: ClaimView): Claimed | undefined {
     const { task } = known ?? {};
     if (
-      task?.bookkeeping?.entry.claim?.id !== this.#request.id ||
+      task?.bookkeeping?.entry.claim?.id !== this.#terms.request.id ||
       task.owner === undefined ||
       statusOf(task) !== 'running'
     ) {
@@ -226,14 +212,14 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   /** Reads first: fencing a detached claim revokes its lease, which would end a claim that has landed. */
   readonly fence = (done: () => void, failed: (error: unknown) => void): void => {
     const fenced = async (): Promise<void> => {
-      if (this.found(await this.read(false)) === undefined) await this.#claimLease.fence();
+      if (this.found(await this.read(false)) === undefined) await this.#terms.claimLease.fence();
     };
     fenced().then(done, failed);
   };
 
   /** Gives the claim back: it may have landed without any worker knowing. */
   abandoned(_doubt: Failure, error: unknown): unknown {
-    void abandon(this.#runtime, this.#claimLease, this.#id, this.#request.id);
+    void abandon(this.#runtime, this.#terms.claimLease, this.#terms.id, this.#terms.request.id);
     return isTrouble(error) ? unknown(error) : error;
   }
 }
@@ -242,14 +228,8 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
 export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
   const { tasks, revision: readAt } = await readTasks(runtime, [id]);
   const [task] = tasks as [Task];
-  const dependsOn = task.data?.terms.dependsOn ?? [];
-  const found = new Map<string, TaskStatus>();
-  // One transaction has room for 30 tasks.
-  for (let first = 0; first < dependsOn.length; first += 30) {
-    const some = await readTasks(runtime, dependsOn.slice(first, first + 30));
-    for (const one of some.tasks) if (one.data !== undefined) found.set(one.id, statusOf(one));
-  }
-  return { task, status: (other) => found.get(other), readAt };
+  const dependsOn = await readManyTasks(runtime, task.data?.terms.dependsOn ?? []);
+  return { task, status: statusIn(dependsOn), readAt };
 }
 
 /** Gives an abandoned claim back as soon as the store answers again. Until then it ends with its lease. */

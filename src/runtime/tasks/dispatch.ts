@@ -126,7 +126,7 @@ export class Dispatch implements TaskCacheListener {
       const request = { id: claim, holder: holder ?? claim, capabilities, at: this.#runtime.clock.now() };
       let attempt: Attempt;
       try {
-        attempt = await attemptClaim(this.#runtime, claimLease, id, request, askedAt, this.#known(id));
+        attempt = await attemptClaim(this.#runtime, { claimLease, id, request, askedAt, known: this.#known(id) });
       } catch (error) {
         if (isSessionLost(error) && sessions < MOST_SESSIONS) continue;
         trace?.end('error', true);
@@ -196,7 +196,7 @@ export class Dispatch implements TaskCacheListener {
     // Reads the task first: another process ends this claim, and finds in the bookkeeping only what this one puts there.
     const known = this.#known(id) ?? (await readKnown(this.#runtime, id));
     const since = this.#runtime.clock.monotonic();
-    const attempt = await attemptClaim(this.#runtime, claimLease, id, request, askedAt, known);
+    const attempt = await attemptClaim(this.#runtime, { claimLease, id, request, askedAt, known });
     if (attempt.kind === 'claimed') this.#measureClaim(attempt, since);
     if (attempt.kind === 'claimed') return { attempt, made: attempt };
     // The time of a claim begins with the claim, so the next attempt gets a new lease.

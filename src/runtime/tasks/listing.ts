@@ -3,7 +3,16 @@ import { statusOf, type Task, type TaskStatus } from '../../core/index.ts';
 import { readPages } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
-import { readAllTasks, readTasks, shownStatusOf, type TaskView, viewOf } from './reading.ts';
+import {
+  READ_AT_ONCE,
+  readAllTasks,
+  readManyTasks,
+  readTasks,
+  shownStatusOf,
+  statusIn,
+  type TaskView,
+  viewOf,
+} from './reading.ts';
 
 /** Which tasks to list. */
 export interface ListOptions {
@@ -14,9 +23,6 @@ export interface ListOptions {
   /** Only tasks whose ids come after this one. */
   readonly after?: string;
 }
-
-/** A transaction has room for the keys of this number of tasks. */
-const READ_AT_ONCE = 30;
 
 export async function listTasks(runtime: Runtime, options: ListOptions): Promise<readonly TaskView[]> {
   const isWanted = (task: Task): boolean =>
@@ -53,20 +59,7 @@ async function pageOfTasks(
   return page.map((task) => viewOf(task, status));
 }
 
-async function dependenciesOf(runtime: Runtime, tasks: readonly Task[]): Promise<ReadonlyMap<string, Task>> {
+function dependenciesOf(runtime: Runtime, tasks: readonly Task[]): Promise<ReadonlyMap<string, Task>> {
   const pending = tasks.filter((task) => statusOf(task) === 'pending');
-  const ids = [...new Set(pending.flatMap(({ data }) => data?.terms.dependsOn ?? []))];
-  const read = new Map<string, Task>();
-  for (let first = 0; first < ids.length; first += READ_AT_ONCE) {
-    const some = await readTasks(runtime, ids.slice(first, first + READ_AT_ONCE));
-    for (const task of some.tasks) read.set(task.id, task);
-  }
-  return read;
-}
-
-function statusIn(tasks: ReadonlyMap<string, Task>): (id: string) => TaskStatus | undefined {
-  return (id) => {
-    const task = tasks.get(id);
-    return task?.data === undefined ? undefined : statusOf(task);
-  };
+  return readManyTasks(runtime, [...new Set(pending.flatMap(({ data }) => data?.terms.dependsOn ?? []))]);
 }

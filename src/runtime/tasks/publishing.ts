@@ -11,7 +11,7 @@ import {
   termsOf,
   withTerms,
 } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { Failure, refuseInvalid } from '../../failure.ts';
 import type { Revision, TransactionResult } from '../../store/index.ts';
 import { flag, shapeProblem, shortText, valuesProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
@@ -52,12 +52,12 @@ export type PublishOutcome =
 /** The data with its terms in it. Throws `invalid` if either is not what a task may have. */
 export function dataToPublish(id: string, data: Json, options: PublishOptions): Json {
   const { by, traceId, sensitive, ...terms } = options;
-  const problem =
+  refuseInvalid(
     nameProblem(id, 'task') ??
-    shapeProblem(options, PUBLISH) ??
-    requestProblem({ holder: by }) ??
-    valuesProblem({ traceId, sensitive }, { traceId: shortText, sensitive: flag });
-  if (problem !== undefined) throw new Failure('invalid', problem);
+      shapeProblem(options, PUBLISH) ??
+      requestProblem({ holder: by }) ??
+      valuesProblem({ traceId, sensitive }, { traceId: shortText, sensitive: flag }),
+  );
   const whole = withTerms(data, terms);
   if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
   if (termsOf(whole.data).terms.dependsOn.includes(id)) {

@@ -33,22 +33,17 @@ import {
   type OperationResult,
   pairIn,
   readPages,
-  type ReadResult,
   type Revision,
 } from '../../store/index.ts';
+import { fullPages } from '../../store/operations.ts';
 import { processOf } from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/**
- * The first page has this number of keys, later ones as many as make an answer of about this size. Each page costs etcd a walk
- * over all keys, and a long page blocks the event loop.
- */
-const FIRST_PAGE = 500;
-const LARGEST_PAGE = 2500;
-const PAGE_CHARACTERS = 512 * 1024;
+/** Each page costs etcd a walk over all keys, and a long page blocks the event loop. */
+const PAGES = fullPages(500, 2500);
 
 /** The task with one of its keys replaced by what was read. */
 export function withPart(task: Task, pair: KeyValue): Task {
@@ -198,6 +193,27 @@ export async function readTasks(
   return { tasks: ids.map((id) => taskIn(id, results)), revision };
 }
 
+/** A transaction has room for the keys of this number of tasks. */
+export const READ_AT_ONCE = 30;
+
+/** Any number of tasks, some at a time: each part may be of a later revision than the one before. */
+export async function readManyTasks(runtime: Runtime, ids: readonly string[]): Promise<ReadonlyMap<string, Task>> {
+  const read = new Map<string, Task>();
+  for (let first = 0; first < ids.length; first += READ_AT_ONCE) {
+    const { tasks } = await readTasks(runtime, ids.slice(first, first + READ_AT_ONCE));
+    for (const task of tasks) read.set(task.id, task);
+  }
+  return read;
+}
+
+/** The status of each of these tasks; undefined for a task that does not exist, or that was not read. */
+export function statusIn(tasks: ReadonlyMap<string, Task>): (id: string) => TaskStatus | undefined {
+  return (id) => {
+    const task = tasks.get(id);
+    return task?.data === undefined ? undefined : statusOf(task);
+  };
+}
+
 /** One page of the keys of all tasks. Each page may be of a later revision than the one before. */
 export interface Page {
   /** The last key that the page covers; undefined for the last page, which covers all keys after the one before. */
@@ -208,17 +224,9 @@ export interface Page {
 
 export async function* taskPages(runtime: Runtime): AsyncIterable<Page> {
   const { store, stopped } = runtime;
-  for await (const { pairs, more, revision } of readPages(store, ALL_TASKS, nextLimit, stopped)) {
+  for await (const { pairs, more, revision } of readPages(store, ALL_TASKS, PAGES, stopped)) {
     yield { last: more ? pairs.at(-1)?.key : undefined, revision, pairs };
   }
-}
-
-/** As many keys as fit into one answer, if their values are about as long as those of the page before. */
-function nextLimit(page: ReadResult | undefined): number {
-  if (page === undefined) return FIRST_PAGE;
-  const { pairs } = page;
-  const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
-  return Math.max(1, Math.min(LARGEST_PAGE, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
 }
 
 /** All tasks, read page by page. */

@@ -17,7 +17,7 @@ import {
   termsOf,
   type Token,
 } from '../../core/index.ts';
-import { Failure, shown } from '../../failure.ts';
+import { Failure, refuseInvalid, shown } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
@@ -171,16 +171,12 @@ export class Tasks {
     id: string,
     options: DetachedClaimOptions & TaskWaitOptions,
   ): Promise<DetachedClaim<Data>> {
-    this.#checkDetached(id, options);
-    const claim = await this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
-    return claim as DetachedClaim<Data>;
+    return this.#claimDetached(id, options) as Promise<DetachedClaim<Data>>;
   }
 
   /** Waits until there is a task that fits, and claims it on a lease of its own. */
   async claimNextDetached<Data = Json>(options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim<Data>> {
-    this.#checkDetached(undefined, options);
-    const claim = await this.#dispatch.claimDetached(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
-    return claim as DetachedClaim<Data>;
+    return this.#claimDetached(undefined, options) as Promise<DetachedClaim<Data>>;
   }
 
   /** Renews a detached claim for its full time. A claim that rests on a session is renewed only by its own process. */
@@ -226,8 +222,7 @@ export class Tasks {
    * With a token, only that claim is ended: a task that another worker has by now stays with it.
    */
   async forceRelease(id: string, { token, ...by }: ForceOptions): Promise<ForceOutcome> {
-    const problem = nameProblem(id, 'task') ?? requestProblem(by, ['holder', 'reason']);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(nameProblem(id, 'task') ?? requestProblem(by, ['holder', 'reason']));
     if (token !== undefined) refuseWrongValues({ token }, { token: wholeNumber });
     if (by.reason === '')
       throw new Failure(
@@ -258,11 +253,11 @@ export class Tasks {
   async #requeue(id: string, only: 'failed' | 'any', options: RequeueOptions): Promise<RequeueOutcome> {
     this.#runtime.refuseIfClosed();
     const { by = '', attempts } = options;
-    const problem =
+    refuseInvalid(
       nameProblem(id, 'task') ??
-      shapeProblem(options, ['by', 'attempts']) ??
-      requestProblem(options.by === undefined ? {} : { holder: by });
-    if (problem !== undefined) throw new Failure('invalid', problem);
+        shapeProblem(options, ['by', 'attempts']) ??
+        requestProblem(options.by === undefined ? {} : { holder: by }),
+    );
     if (attempts !== undefined) refuseWrongValues({ attempts }, { attempts: wholeNumberFromZero });
     return requeueTask(this.#runtime, id, { only, by, attempts }, this.#wrote);
   }
@@ -270,8 +265,7 @@ export class Tasks {
   /** Deletes a task that no worker has; its id is free again. Refused while tasks depend on it that are not complete. */
   async forget(id: string, options: Forgetting = {}): Promise<ForgetOutcome> {
     this.#runtime.refuseIfClosed();
-    const problem = nameProblem(id, 'task') ?? valuesProblem(options, { by: aName, publishedBy: aName });
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(nameProblem(id, 'task') ?? valuesProblem(options, { by: aName, publishedBy: aName }));
     await this.#dispatch.waiters.caughtUp();
     const by = this.#dispatch.cache.dependentsOf(id);
     return by.length > 0 ? { kind: 'needed', by } : forgetTask(this.#runtime, id, this.#wrote, undefined, options);
@@ -303,8 +297,7 @@ export class Tasks {
   /** One task; undefined if there is no such task. */
   async show<Data = Json, Result = Json>(id: string): Promise<TaskView<Data, Result> | undefined> {
     this.#runtime.refuseIfClosed();
-    const problem = nameProblem(id, 'task');
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(nameProblem(id, 'task'));
     const { task, status } = await readKnown(this.#runtime, id);
     return task.data === undefined ? undefined : (viewOf(task, status) as TaskView<Data, Result>);
   }
@@ -323,14 +316,14 @@ export class Tasks {
   async list<Data = Json, Result = Json>(options: ListOptions = {}): Promise<readonly TaskView<Data, Result>[]> {
     this.#runtime.refuseIfClosed();
     const { status, limit, after } = options;
-    const problem =
+    refuseInvalid(
       shapeProblem(options, ['status', 'limit', 'after']) ??
-      statusProblem(status) ??
-      (limit === undefined || (Number.isSafeInteger(limit) && limit > 0)
-        ? undefined
-        : `limit is ${shown(limit)}; expected a whole number from 1`) ??
-      (after === undefined ? undefined : nameProblem(after, 'after'));
-    if (problem !== undefined) throw new Failure('invalid', problem);
+        statusProblem(status) ??
+        (limit === undefined || (Number.isSafeInteger(limit) && limit > 0)
+          ? undefined
+          : `limit is ${shown(limit)}; expected a whole number from 1`) ??
+        (after === undefined ? undefined : nameProblem(after, 'after')),
+    );
     return (await listTasks(this.#runtime, options)) as readonly TaskView<Data, Result>[];
   }
 
@@ -353,27 +346,26 @@ export class Tasks {
   #checkClaim(id: string | undefined, options: ClaimOptions, known: readonly string[]): void {
     this.#runtime.refuseIfClosed();
     const { holder, capabilities, waitMs, signal } = options as ClaimOptions & TaskWaitOptions;
-    const problem =
+    refuseInvalid(
       (id === undefined ? undefined : nameProblem(id, 'task')) ??
-      shapeProblem(options, known) ??
-      requestProblem({ holder, waitMs }) ??
-      (holder === BACKOFF_OWNER ? `holder is ${shown(holder)}, which marks a pause; use another name` : undefined) ??
-      (capabilities === undefined ? undefined : termsOf({ capabilities }).problem) ??
-      (signal === undefined || signal instanceof AbortSignal
-        ? undefined
-        : `signal is ${shown(signal)}, not an AbortSignal`);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+        shapeProblem(options, known) ??
+        requestProblem({ holder, waitMs }) ??
+        (holder === BACKOFF_OWNER ? `holder is ${shown(holder)}, which marks a pause; use another name` : undefined) ??
+        (capabilities === undefined ? undefined : termsOf({ capabilities }).problem) ??
+        (signal === undefined || signal instanceof AbortSignal
+          ? undefined
+          : `signal is ${shown(signal)}, not an AbortSignal`),
+    );
   }
 
-  #checkDetached(id: string | undefined, options: DetachedClaimOptions): void {
+  #claimDetached(id: string | undefined, options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
     this.#checkClaim(id, options, [...CLAIM, ...WAIT, 'ttlMs']);
-    const problem = requestProblem(options, ['holder']);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(requestProblem(options, ['holder']));
+    return this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
   #checkName(id: string, { holder, token }: ClaimName): string {
-    const problem = nameProblem(id, 'task') ?? requestProblem({ holder, token });
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseInvalid(nameProblem(id, 'task') ?? requestProblem({ holder, token }));
     if (holder === undefined && token === undefined) {
       throw new Failure(
         'invalid',

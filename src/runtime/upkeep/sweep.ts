@@ -65,7 +65,10 @@ type Sweeping = { -readonly [K in keyof Swept]: Swept[K] } & {
   readonly malformed: Malformed[];
 };
 export class Sweep {
-  readonly swept: Sweeping = nothingSwept();
+  readonly swept: Sweeping = {
+    ...{ records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, forgottenTasks: 0 },
+    ...{ stale: [], malformed: [] },
+  };
   readonly #runtime: Runtime;
   readonly #reclaims: boolean;
   readonly #slices: Slices;
@@ -263,17 +266,4 @@ export class Sweep {
   #submit(resource: string, command: AnyCommand): Promise<AnyOutcome> {
     return outcomeOf(this.#runtime.writerFor(resource), command, this.#runtime.giveUpAt());
   }
-}
-
-function nothingSwept(): Sweeping {
-  return {
-    records: 0,
-    warned: 0,
-    reclaimed: 0,
-    forgotten: 0,
-    requeued: 0,
-    forgottenTasks: 0,
-    stale: [],
-    malformed: [],
-  };
 }

@@ -12,6 +12,7 @@ import {
   readRange,
   type ReadResult,
 } from '../../store/index.ts';
+import { fullPages } from '../../store/operations.ts';
 import {
   chainPath,
   decode,
@@ -29,7 +30,7 @@ import { isObject } from '../stored.ts';
 import { headIn } from '../write/witness.ts';
 
 const PAGE = 200;
-const PAGE_CHARACTERS = 512 * 1024;
+export const PAGES = fullPages(PAGE, 10 * PAGE);
 /** How many chains one transaction reads, and how many entries of each: most chains have grown by a few. */
 const CHAINS_AT_ONCE = 50;
 const ENTRIES_AT_ONCE = 20;
@@ -158,13 +159,5 @@ export async function readEntry(runtime: Runtime, resource: string, seq: number)
 }
 
 export async function* pairsIn(runtime: Runtime, range: KeyRange): AsyncGenerator<KeyValue, void> {
-  for await (const { pairs } of readPages(runtime.store, range, nextLimit, runtime.stopped)) yield* pairs;
-}
-
-/** How many entries fit into one answer, if their values are about as long as those of the previous page. */
-export function nextLimit(page: ReadResult | undefined): number {
-  if (page === undefined) return PAGE;
-  const { pairs } = page;
-  const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
-  return Math.max(1, Math.min(10 * PAGE, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
+  for await (const { pairs } of readPages(runtime.store, range, PAGES, runtime.stopped)) yield* pairs;
 }

@@ -8,7 +8,7 @@ import type {
   VerifierOptions,
   WitnessEntry,
 } from '../../core/witness/index.ts';
-import { Failure, shown } from '../../failure.ts';
+import { Failure, refuseInvalid, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { documentProblem, nameProblem } from '../../core/index.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
@@ -141,11 +141,11 @@ export class WitnessLog {
     runtime.refuseIfClosed();
     refuseWrongValues(own, { ...OWN, sensitive: flag });
     const { event, component, traceId, actor, payload, sensitive } = own;
-    const problem =
+    refuseInvalid(
       nameProblem(component, 'component') ??
-      (typeof event === 'string' ? undefined : `event is ${shown(event)}; expected text`) ??
-      (payload === undefined ? undefined : documentProblem(payload, 'payload', LARGEST_PAYLOAD));
-    if (problem !== undefined) throw new Failure('invalid', problem);
+        (typeof event === 'string' ? undefined : `event is ${shown(event)}; expected text`) ??
+        (payload === undefined ? undefined : documentProblem(payload, 'payload', LARGEST_PAYLOAD)),
+    );
     await this.#refuseIfOff();
     const detail: { [name: string]: Json } = {};
     said(detail, { ...(payload !== undefined && { data: payload }), ...(sensitive === true && { sensitive: true }) });

@@ -5,7 +5,7 @@ import { TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble } from '../write/recovery.ts';
 import { unlessStopped } from '../write/write-once.ts';
-import { entryIn, nextLimit } from './chains.ts';
+import { entryIn, PAGES } from './chains.ts';
 import { fits, type WitnessFilter } from './filter.ts';
 
 /** Skips an entry that cannot be read; `verify` names it. */
@@ -70,7 +70,7 @@ async function readSince(
   const newer: KeyValue[] = [];
   const older: KeyValue[] = [];
   let last: Revision | undefined;
-  for await (const { pairs, revision } of readPages(store, range, nextLimit, signal)) {
+  for await (const { pairs, revision } of readPages(store, range, PAGES, signal)) {
     // A later page shows writes of which earlier pages have only a part. The watch delivers these writes whole.
     const until = (last ??= revision);
     for (const pair of pairs) {

@@ -6,7 +6,7 @@
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE } from '../../grpc/status.ts';
-import { type Address, CallFailure, type Connect, type Connection } from '../../grpc/transport.ts';
+import { type Address, CallFailure, type Connect, type Connection, serverOf } from '../../grpc/transport.ts';
 import type { Continuity } from './continuity.ts';
 import type { Keyspace } from './keyspace.ts';
 import { Link } from './link.ts';
@@ -121,7 +121,7 @@ export class Endpoints {
   }
 
   #note(address: Address, failure: CallFailure): CallFailure {
-    const where = whereOf(address);
+    const where = serverOf(address);
     const told = withRemedy(failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`);
     const trouble = new CallFailure(failure.status, told, true, { cause: failure });
     // Deleted first, so that the newest failure is the last.
@@ -224,10 +224,6 @@ export class Endpoints {
     }
     this.#left.clear();
   }
-}
-
-function whereOf({ host, port }: Address): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 function asCallFailure(error: unknown): CallFailure {

@@ -1,5 +1,5 @@
 /** One connection in use, with the headers of every call and its two long-lived streams. */
-import type { Address, CallFailure, Connection } from '../../grpc/transport.ts';
+import { type Address, type CallFailure, type Connection, serverOf } from '../../grpc/transport.ts';
 import type { Continuity } from './continuity.ts';
 import type { Keyspace } from './keyspace.ts';
 import { RenewalStream } from './renewal-stream.ts';
@@ -49,9 +49,8 @@ export class Link {
     return !this.#isLeft && this.connection.isOpen;
   }
 
-  /** `127.0.0.1:2379`, for people. */
   get where(): string {
-    return `${this.address.host}:${this.address.port}`;
+    return serverOf(this.address);
   }
 
   set token(token: string) {

@@ -18,10 +18,9 @@ export function parseTasks(file: string, text: string): Pick<SavedState, 'tasks'
     const { id, status, data, owner, bookkeeping } = fields;
     place.check(nameProblem(id, 'task'));
     named(id as string, place);
-    if (!STATUSES.includes(status))
-      throw place.at('status').problem(`${shown(status)}; expected pending, complete or failed`);
+    place.expect(STATUSES.includes(status), 'status', status, 'pending, complete or failed');
     if (owner !== undefined) place.at('owner').check(nameProblem(owner, 'owner'));
-    if (!isObject(bookkeeping)) throw place.at('bookkeeping').problem(`${shown(bookkeeping)}; expected an object`);
+    place.expect(isObject(bookkeeping), 'bookkeeping', bookkeeping, 'an object');
     place.at('data').check(termsOf(data).problem);
     return fields as unknown as SavedTask;
   });
@@ -33,9 +32,8 @@ export function parseTasks(file: string, text: string): Pick<SavedState, 'tasks'
 
 function retentionIn(place: Place, value: unknown): Retention {
   const { keepMs, keepMost } = place.fields(value, ['keepMs', 'keepMost']);
-  if (!keepTime.fits(keepMs)) throw place.at('keepMs').problem(`${shown(keepMs)}; expected ${keepTime.words}`);
-  if (!wholeNumber.fits(keepMost))
-    throw place.at('keepMost').problem(`${shown(keepMost)}; expected ${wholeNumber.words}`);
+  place.expect(keepTime.fits(keepMs), 'keepMs', keepMs, keepTime.words);
+  place.expect(wholeNumber.fits(keepMost), 'keepMost', keepMost, wholeNumber.words);
   return { keepMs: keepMs as number, keepMost: keepMost as number };
 }
 
@@ -46,7 +44,7 @@ export function parsePipelines(file: string, text: string): SavedState['pipeline
     const { id, record, logs } = fields as { id: unknown; record: Json; logs: unknown };
     place.check(nameProblem(id, 'pipeline'));
     named(id as string, place);
-    if (!isObject(record)) throw place.at('record').problem(`${shown(record)}; expected an object`);
+    place.expect(isObject(record), 'record', record, 'an object');
     if (!isObject(logs)) throw place.at('logs').problem(`${shown(logs)}; expected an object`);
     const odd = Object.keys(logs).find((name) => !/^\d{3}\/\d{6}$/.test(name));
     if (odd !== undefined) throw place.at('logs').problem(`${shown(odd)} is no place of a log, such as 000/000001`);

@@ -33,7 +33,7 @@ export function parseSemaphores(file: string, text: string): SavedState['semapho
     const { capacity, drained } = fields as { capacity: number; drained?: unknown };
     if (drained !== undefined && !isDrain(drained)) throw place.at('drained').problem(shown(drained));
     // Zero is accepted: a semaphore that was only configured has no capacity yet.
-    if (!isWhole(capacity)) throw place.at('capacity').problem(`${shown(capacity)}; expected a whole number from 0`);
+    place.expect(isWhole(capacity), 'capacity', capacity, 'a whole number from 0');
     const holds = holdsOf(place, fields, [...HOLD, 'weight', 'slots']);
     const more = drained === undefined ? {} : { drained };
     const semaphore = { ...common(place, fields, named), capacity, ...more, holds };
@@ -77,7 +77,7 @@ export function documentIn(
       .problem(`version ${version}, and this signalbox reads ${STATE_VERSION}: update signalbox`);
   }
   const fields = whole.fields(document, ['version', kind, ...beside], beside);
-  if (version !== STATE_VERSION) throw whole.at('version').problem(`${shown(version)}; expected ${STATE_VERSION}`);
+  whole.expect(version === STATE_VERSION, 'version', version, String(STATE_VERSION));
   return { place: whole.at(kind), value: fields[kind], fields };
 }
 
@@ -89,7 +89,7 @@ function common(place: Place, fields: Fields, named: (name: string, place: Place
     const { maxHoldMs, ttlMs } = place.at('limits').fields(limits, ['maxHoldMs', 'ttlMs'], ['maxHoldMs', 'ttlMs']);
     place.at('limits').check(requestProblem({ maxHoldMs, ttlMs }));
   }
-  if (!isWhole(token)) throw place.at('token').problem(`${shown(token)}; expected a whole number of at least 0`);
+  place.expect(isWhole(token), 'token', token, 'a whole number of at least 0');
   if ((token as number) > LARGEST_TOKEN) {
     throw place.at('token').problem(`${shown(token)} is too large: there would be no room for larger ones after it`);
   }
@@ -119,9 +119,8 @@ function holdsOf(place: Place, fields: Fields, known: readonly string[]): readon
         if (hold[flag] !== undefined && hold[flag] !== true) throw at.at(flag).problem('expected true, or nothing');
       }
       const { acquiredAt } = hold;
-      if (typeof acquiredAt !== 'string' || new Date(acquiredAt).getTime() !== Date.parse(acquiredAt)) {
-        throw at.at('acquiredAt').problem(`${shown(acquiredAt)}; expected a time as 2026-01-31T12:00:00.000Z`);
-      }
+      const isTime = typeof acquiredAt === 'string' && new Date(acquiredAt).getTime() === Date.parse(acquiredAt);
+      at.expect(isTime, 'acquiredAt', acquiredAt, 'a time as 2026-01-31T12:00:00.000Z');
       return hold as unknown as SavedHold & Fields;
     });
 }

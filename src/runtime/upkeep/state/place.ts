@@ -25,6 +25,11 @@ export class Place {
     if (problem !== undefined) throw this.problem(problem);
   }
 
+  /** Refuses the value of a field that is not what it should be. */
+  expect(isRight: boolean, key: string, value: unknown, words: string): void {
+    if (!isRight) throw this.at(key).problem(`${shown(value)}; expected ${words}`);
+  }
+
   list(value: unknown): readonly (readonly [unknown, Place])[] {
     if (!Array.isArray(value)) throw this.problem(`${shown(value)}; expected a list`);
     return value.map((item: unknown, index) => [item, this.at(index)]);

@@ -25,20 +25,21 @@ function writeTransaction(writer: Writer, { compare, success, failure }: Transac
     writeCompare(writer, compare[i] as Compare, keyspace);
     writer.ldelim();
   }
-  for (let i = 0; i < success.length; i++) {
-    writer.uint32(0x12).fork();
-    writeOperation(writer, success[i] as Operation, keyspace);
-    writer.ldelim();
-  }
-  for (let i = 0; i < failure.length; i++) {
-    writer.uint32(0x1a).fork();
-    writeOperation(writer, failure[i] as Operation, keyspace);
+  writeOperations(writer, 0x12, success, keyspace);
+  writeOperations(writer, 0x1a, failure, keyspace);
+}
+
+function writeOperations(writer: Writer, tag: number, operations: readonly Operation[], keyspace: Keyspace): void {
+  for (let i = 0; i < operations.length; i++) {
+    writer.uint32(tag).fork();
+    writeOperation(writer, operations[i] as Operation, keyspace);
     writer.ldelim();
   }
 }
 
 const RESULT = { '=': 0, '>': 1, '<': 2, '!=': 3 } as const;
 const TARGET = { version: 0, create: 1, mod: 2, value: 3, lease: 4 } as const;
+const THAN = { version: 0x20, create: 0x28, mod: 0x30 } as const;
 
 function writeCompare(writer: Writer, compare: Compare, keyspace: Keyspace): void {
   if (compare.is !== '=') writer.uint32(0x08).uint32(RESULT[compare.is]);
@@ -47,13 +48,9 @@ function writeCompare(writer: Writer, compare: Compare, keyspace: Keyspace): voi
   writer.uint32(0x1a).string(keyspace.etcdStart(compare));
   switch (compare.target) {
     case 'version':
-      writer.uint32(0x20).int64(compare.than);
-      break;
     case 'create':
-      writer.uint32(0x28).int64(compare.than);
-      break;
     case 'mod':
-      writer.uint32(0x30).int64(compare.than);
+      writer.uint32(THAN[compare.target]).int64(compare.than);
       break;
     case 'value':
       writer.uint32(0x3a).string(compare.than);
