@@ -194,7 +194,7 @@ export function isMain(/** @type {ImportMeta} */ meta) {
  * Compares what the lock file wants with what npm noted down when it installed. Contents, not dates: a checkout touches
  * the lock file without changing it, and `npm ci` under a running process takes its modules away.
  */
-function isInstalled() {
+export function isInstalled() {
   const installedFile = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedFile)) return false;
   const wanted = packagesIn(join(root, 'package-lock.json'));
@@ -252,5 +252,6 @@ function say(/** @type {string} */ what) {
 
 if (isMain(import.meta)) {
   if (process.argv[2] === '--build') ensureBuilt();
+  else if (process.argv[2] === '--packages') installPackages();
   else ensure();
 }
