@@ -122,8 +122,11 @@ export function ensureBuilt() {
   exitUnlessZero(build());
 }
 
-/** Builds dist unless it is of the source as it is now, and answers the compiler's exit code. */
-export function build() {
+/**
+ * Builds dist unless it is of the source as it is now, and answers the compiler's exit code. `checksTypes`: false where
+ * another command does that anyway, and takes longer than to write the declarations.
+ */
+export function build(checksTypes = true) {
   const fingerprint = sourceFingerprint();
   if (isBuiltFrom(fingerprint)) return 0;
   say('building dist');
@@ -131,7 +134,7 @@ export function build() {
   // leaves nothing behind in dist, and a process that is running from dist is disturbed for a moment only.
   const fresh = join(root, `.dist-${process.pid}`);
   const status =
-    run(tool('tsc'), ['-p', 'tsconfig.build.json', '--outDir', fresh]) ||
+    run(tool('tsc'), ['-p', 'tsconfig.build.json', '--outDir', fresh, ...(checksTypes ? [] : ['--noCheck'])]) ||
     run(process.execPath, ['scripts/bundle.mjs', fresh]);
   if (status === 0) {
     writeFileSync(join(fresh, '.built-from'), fingerprint);
@@ -194,7 +197,7 @@ export function isMain(/** @type {ImportMeta} */ meta) {
  * Compares what the lock file wants with what npm noted down when it installed. Contents, not dates: a checkout touches
  * the lock file without changing it, and `npm ci` under a running process takes its modules away.
  */
-function isInstalled() {
+export function isInstalled() {
   const installedFile = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedFile)) return false;
   const wanted = packagesIn(join(root, 'package-lock.json'));
@@ -252,5 +255,6 @@ function say(/** @type {string} */ what) {
 
 if (isMain(import.meta)) {
   if (process.argv[2] === '--build') ensureBuilt();
+  else if (process.argv[2] === '--packages') installPackages();
   else ensure();
 }

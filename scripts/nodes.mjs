@@ -1,11 +1,13 @@
 // @ts-check
 // Other versions of Node than the one that runs this: for tests of both drivers of SQLite, and of the installation. They
 // come as npm packages with the program inside, and are kept in .cache. No imports but Node's own, as in ensure.mjs.
+//
+// node scripts/nodes.mjs: fetches the one for the other driver.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './ensure.mjs';
+import { isMain, root } from './ensure.mjs';
 
 /** The last of each line that is still seen, by major version. */
 const VERSIONS = /** @type {const} */ ({ 20: '20.20.2', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' });
@@ -99,3 +101,5 @@ function missing(/** @type {string} */ what, /** @type {string} */ why) {
   console.error(`signalbox: there is no ${what}, which leaves out what is to run on it; ${why}`);
   if (process.env['CI'] === 'true') process.exit(1);
 }
+
+if (isMain(import.meta)) ensureOtherNode();

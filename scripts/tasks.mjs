@@ -7,16 +7,18 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { root } from './ensure.mjs';
 
+/** @typedef {readonly [string, ...string[]]} Command */
+
 /**
  * @typedef {{
  *   readonly name: string,
- *   readonly command: readonly [string, ...string[]],
+ *   readonly command: Command | (() => Command | undefined),
  *   readonly after?: readonly string[],
  *   readonly behind?: readonly string[],
  *   readonly isLive?: boolean,
  *   readonly yields?: boolean,
  * }} Task
- * `after`: the tasks that have to pass first, unless they are not in the list at all. `behind`: those that have to end
+ * `command`: or what finds it out once the tasks before it have passed; undefined if there is nothing to do. `after`: the tasks that have to pass first, unless they are not in the list at all. `behind`: those that have to end
  * first, whatever comes of them, because more is waiting for them. `isLive`: it prints as it goes; what others print is
  * shown when they have ended, so that it stays in one piece. `yields`: it only computes, and gets the time that the others leave
  * while they wait.
@@ -60,7 +62,9 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
       console.log(`-- ${task.name}: left out, because ${failed.name} failed`);
       return { name: task.name, code: LEFT_OUT, ms: 0, cpuMs: undefined, lines: [] };
     }
-    const result = await ended(task);
+    const command = typeof task.command === 'function' ? task.command() : task.command;
+    if (command === undefined) return { name: task.name, code: 0, ms: 0, cpuMs: undefined, lines: [] };
+    const result = await ended(task, command);
     const how = result.code === 0 ? 'passed' : `failed with ${result.code}`;
     console.log(`-- ${task.name}: ${how} in ${seconds(result.ms)}`);
     return result;
@@ -79,7 +83,7 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
 }
 
 /** @returns {Promise<Result>} */
-function ended(/** @type {Task} */ { name, command, isLive = false, yields = false }) {
+function ended(/** @type {Task} */ { name, isLive = false, yields = false }, /** @type {Command} */ command) {
   const [program, ...args] = yields && process.platform !== 'win32' ? [...BEHIND_OTHERS, ...command] : command;
   const begun = performance.now();
   if (isLive) console.log(`\n== ${name}`);

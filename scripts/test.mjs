@@ -10,13 +10,13 @@ import {
   exitUnlessZero,
   canLoadNative,
   hasOwnSqlite,
-  installPackages,
+  isInstalled,
   NATIVE,
   root,
   run,
   tool,
 } from './ensure.mjs';
-import { ensureOtherNode } from './nodes.mjs';
+import { ensureOtherNode, otherNode } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS, isHere } from './packages.mjs';
 import { simulation } from './simulate.mjs';
 import { runTasks } from './tasks.mjs';
@@ -88,6 +88,17 @@ const UNUSED = ['FTS3', 'FTS3_PARENTHESIS', 'FTS4', 'FTS5', 'GEOPOLY', 'RTREE'].
 /** Optimised less and with less in it, because to compile all of it all the way takes more than four times as long. */
 const COMPILE = /** @type {const} */ ([`CFLAGS=-Og ${UNUSED.join(' ')}`, 'CXXFLAGS=-O0', ...NATIVE]);
 
+const PACKAGES = /** @type {const} */ ({
+  name: 'packages',
+  command: [process.execPath, 'scripts/ensure.mjs', '--packages'],
+  isLive: true,
+});
+
+const OTHER_NODE = /** @type {const} */ ({
+  name: 'the other Node',
+  command: [process.execPath, 'scripts/nodes.mjs'],
+});
+
 const PROGRAMS = /** @type {const} */ ({
   name: 'programs for tests',
   command: [process.execPath, 'scripts/packages.mjs'],
@@ -96,22 +107,58 @@ const PROGRAMS = /** @type {const} */ ({
 /** The package, and its source as the tests import it. */
 const BUILD = /** @type {const} */ ([process.execPath, 'scripts/compile-source.mjs']);
 
+/**
+ * Compiles better-sqlite3 for the Node that needs it, while the checks have the other core.
+ *
+ * @type {import('./tasks.mjs').Task}
+ */
+const NATIVE_TASK = {
+  name: NATIVE_PART,
+  command: () => {
+    const node = hasOwnSqlite() ? otherNode() : process.execPath;
+    if (node === undefined || canLoadNative(node)) return undefined;
+    return ['env', `PATH=${dirname(node)}:${process.env['PATH']}`, ...COMPILE];
+  },
+  after: [PACKAGES.name, OTHER_NODE.name],
+  behind: isHere('make') ? [] : [PROGRAMS.name],
+  isLive: true,
+};
+
+/**
+ * The same once more by the other Node, and so on the other driver. Processes of both Nodes are killed on one file.
+ *
+ * @type {import('./tasks.mjs').Task}
+ */
+const TESTS_ON_OTHER_DRIVER = {
+  name: 'tests on the other driver',
+  command: () => {
+    const node = otherNode();
+    if (node === undefined) return undefined;
+    const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=30', 'DIFFERENTIAL_PART=10'];
+    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+    // One worker, because to load the source once more costs more than some of these tests.
+    return ['env', ...settings, node, vitest, 'run', '--allowOnly=false', '--maxWorkers=1', ...ON_BOTH_DRIVERS];
+  },
+  after: ['build', NATIVE_PART, PROGRAMS.name],
+};
+
 const args = argumentsFor(USAGE, () => true);
 if (args[0] === '--changed') exitUnlessZero(await testChanged(args[1] ?? 'HEAD', args.slice(2)));
 else if (args.length > 0) testSome();
 else exitUnlessZero(await testAll());
 
 async function testAll() {
-  installPackages();
-  const other = ensureOtherNode();
   // Daily work asks each law a few hundred times; this asks as often as it takes to find what they are for.
   process.env['LAW_RUNS'] ??= '7';
   process.env['COMPILED_SOURCE'] ??= 'true';
+  // What is fetched comes from several places, so none of it waits for the rest.
   return runTasks([
-    ...nativePart(other),
+    ...(isInstalled() ? [] : [PACKAGES]),
+    ...(otherNode() === undefined ? [OTHER_NODE] : []),
     ...(FOR_TESTS.every(({ command }) => isHere(command)) ? [] : [PROGRAMS]),
-    ...onOtherDriver(other),
-    { name: 'build', command: BUILD },
+    NATIVE_TASK,
+    TESTS_ON_OTHER_DRIVER,
+    { name: 'build', command: BUILD, after: [PACKAGES.name] },
     // A forgotten `.only` would silently leave out the rest.
     {
       name: 'tests',
@@ -124,52 +171,10 @@ async function testAll() {
       command: [process.execPath, 'scripts/test-install.mjs', '--quick'],
       after: ['build', NATIVE_PART],
     },
-    ...checksOf(),
+    // Behind what the tests wait for, and then behind the tests.
+    ...checksOf().map((check) => ({ ...check, after: [PACKAGES.name], yields: true })),
     { ...simulation(SIMULATED_SEEDS), after: ['build'] },
   ]);
-}
-
-/**
- * Compiles better-sqlite3 for the Node that needs it, while the checks have the other core.
- *
- * @param {string | undefined} other
- * @returns {import('./tasks.mjs').Task[]}
- */
-function nativePart(other) {
-  const node = hasOwnSqlite() ? other : process.execPath;
-  if (node === undefined || canLoadNative(node)) return [];
-  const path = `PATH=${dirname(node)}:${process.env['PATH']}`;
-  const behind = isHere('make') ? [] : [PROGRAMS.name];
-  return [{ name: NATIVE_PART, command: ['env', path, ...COMPILE], behind, isLive: true }];
-}
-
-/**
- * The same once more by the other Node, and so on the other driver. Processes of both Nodes are killed on one file.
- *
- * @param {string | undefined} node
- * @returns {import('./tasks.mjs').Task[]}
- */
-function onOtherDriver(node) {
-  if (node === undefined) return [];
-  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=30', 'DIFFERENTIAL_PART=10'];
-  // One worker, because to load the source once more costs more than some of these tests.
-  const command = /** @type {const} */ ([
-    'env',
-    ...settings,
-    node,
-    vitest,
-    'run',
-    '--allowOnly=false',
-    '--maxWorkers=1',
-  ]);
-  return [
-    {
-      name: 'tests on the other driver',
-      command: [...command, ...ON_BOTH_DRIVERS],
-      after: ['build', NATIVE_PART, PROGRAMS.name],
-    },
-  ];
 }
 
 /** What vitest finds to depend on the change, as far as it needs no processes and no servers. */

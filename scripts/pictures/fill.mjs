@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** @typedef {import('../../dist/index.js').Signalbox} Box */
+/** @typedef {import('signalbox').Signalbox} Box */
 
 const BOOK = {
   name: 'release',

@@ -3,13 +3,12 @@
  * nobody in it runs out of memory. Each has a guard of its own. It finds nothing in the source as it is, and the bug once that
  * is put back.
  */
-import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { open } from '../../src/runtime/open.ts';
 import type { Signalbox } from '../../src/runtime/signalbox.ts';
 import { openMemory, prefixed, readRange, type Store } from '../../src/store/index.ts';
 import { RECORDS } from '../../src/runtime/layout.ts';
-import { bundleOf, type Edit } from './mutants.ts';
+import { type Edit, loaded } from './mutants.ts';
 
 const MANY = 1000;
 
@@ -82,8 +81,7 @@ const guarded: readonly Guarded[] = [
 ];
 
 async function libraryOf(name: string, edits: readonly Edit[]): Promise<{ open: typeof open }> {
-  const file = await bundleOf('src/runtime/open.ts', `mutants/guarded-${name.replaceAll(/\W+/g, '-')}`, edits);
-  return (await import(pathToFileURL(file).href)) as { open: typeof open };
+  return (await loaded('runtime/open.ts', name, edits)) as { open: typeof open };
 }
 
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {
