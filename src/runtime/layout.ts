@@ -215,7 +215,7 @@ export interface Letter {
   readonly done?: readonly DelegationReply[];
 }
 
-/** Commands that one process delegates to another: see `write/delegation-mail.ts`. */
+/** Commands that one process delegates to another: see `write/delegation.ts`. */
 export interface DelegationRequest {
   readonly id: string;
   readonly resource: string;

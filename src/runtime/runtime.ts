@@ -12,10 +12,10 @@ import { Anchors } from './session/anchors.ts';
 import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
-import { DelegationMail } from './write/delegation-mail.ts';
+import { DelegationMail } from './write/delegation.ts';
 import { wasReleased } from './write/ended.ts';
 import { persistently } from './write/write-once.ts';
-import { Holdings } from './holds/holdings.ts';
+import { Holdings, Waiters } from './holds/holdings.ts';
 import { Measures } from './observe/measures.ts';
 import { processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
@@ -25,7 +25,6 @@ import type { RuntimeObserver } from './observer.ts';
 import { Presence } from './session/presence.ts';
 import { type LetterRecipient, readLetter } from './write/letters.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
-import { Waiters } from './holds/waiters.ts';
 
 export interface RuntimeOptions {
   readonly clock: Clock;

@@ -18,7 +18,7 @@ import type { Health } from '../store/index.ts';
 import { OnceKeys } from './access/once.ts';
 import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
-import { attach } from './holds/attach.ts';
+import { attach } from './holds/detached-change.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
@@ -26,15 +26,14 @@ import type { EventHandler, EventOf, EventPattern } from './observe/event-types.
 import { EventLog } from './observe/event-log.ts';
 import { Events } from './observe/events.ts';
 import { followSince, type PastListener, type PastWindow } from './observe/past-events.ts';
-import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
+import { LISTEN, listening, type ListenOptions, type Subscription, subscription } from './subscription.ts';
 import { iterated } from './subscriber-iterator.ts';
-import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { StaleHolds } from './guards/stale-holds.ts';
-import { ensureSlots } from './holds/ensure.ts';
-import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
-import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
+import { ensureSlots, KeptSemaphoreHold, Semaphore, SemaphoreHold } from './holds/semaphore.ts';
+import { KeptLockHold, Lock, refuseReader, LockHold } from './holds/lock.ts';
+import type { Hold } from './holds/hold.ts';
 import { Maintenance, type MaintenanceSettings } from './upkeep/maintenance.ts';
 import type { Swept } from './upkeep/sweep.ts';
 import { MemberFeed } from './members/feed.ts';
@@ -44,11 +43,10 @@ import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { runUnder } from './holds/run-under.ts';
+import { runUnder, type HoldSet } from './holds/hold-set.ts';
 import { type DetachedHold, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
-import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
 import {
   loadInto,
   type LoadOutcome,
@@ -65,7 +63,6 @@ import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/inde
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import { WitnessLog } from './witness/log.ts';
-import type { HoldSet } from './holds/hold-set.ts';
 import type { Parts, TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
 import { acquireAllTogether, tryTogether } from './holds/together.ts';
 import type { Want } from './holds/wants.ts';

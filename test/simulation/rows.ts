@@ -94,7 +94,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     name: 'run resolves although its hold was lost while the work stood still',
     workload: 'names',
     shownBy: 1,
-    file: 'runtime/holds/run-under.ts',
+    file: 'runtime/holds/hold-set.ts',
     right: `if (held.lost !== undefined) throw held.lost;
   // Or the store knew of the loss first, and answered the release with it.
   const lost = released.find((outcome) => outcome.kind === 'already-lost');`,

@@ -24,9 +24,8 @@ import {
 } from '../session/session.ts';
 import { mayWait } from '../../core/strategy.ts';
 import type { AnyOutcome } from '../write/pending-command.ts';
-import type { WaitStatus } from './acquisition.ts';
+import { type WaitStatus, sessionWithin } from './wait-limits.ts';
 import type { AnyResource } from './resource.ts';
-import { sessionWithin } from './session-in-time.ts';
 import type { ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
 
 interface OwnLease {

@@ -1,4 +1,7 @@
-/** A hold, as the runtime keeps it: one grant, with its token and a signal that aborts when it is lost. */
+/**
+ * A hold: one grant, with its token and a signal that aborts when it is lost. The runtime keeps a `KeptHold`; users get a `Hold`,
+ * which stands for it and shows only what they may call.
+ */
 import type { Hold as Grant, LossReason, Token } from '../../core/index.ts';
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -25,6 +28,100 @@ export type ReleaseOutcome =
   | { readonly kind: 'still-held' }
   /** The hold had ended before; its present holder was not touched. */
   | { readonly kind: 'already-lost'; readonly why: LossReason };
+
+/** The step that lasts as long as this hold, if a tracer listens. */
+export let traceOf: (hold: Hold) => Trace | undefined;
+
+/** One grant of a lock or a semaphore, with its token and a signal that aborts when it is lost. */
+export abstract class Hold implements AsyncDisposable {
+  readonly #kept: KeptHold;
+
+  static {
+    // No method: a hold shows its users only what they may call.
+    traceOf = (hold) => hold.#kept.trace;
+  }
+
+  /** @internal */
+  constructor(kept: KeptHold) {
+    this.#kept = kept;
+  }
+
+  /** `lock/main-branch`. */
+  get resource(): string {
+    return this.#kept.resource;
+  }
+
+  /** The session of this process that acquired it. */
+  get process(): string {
+    return this.#kept.process;
+  }
+
+  /** The id of the hold, unique for all time. A re-entry has the id of the outer hold. */
+  get id(): string {
+    return this.#kept.id;
+  }
+
+  /** Who holds it. */
+  get holder(): string {
+    return this.#kept.holder;
+  }
+
+  /** Its holder had the resource already: a re-entry ends with the outer hold. */
+  get isReentry(): boolean {
+    return this.#kept.isReentry;
+  }
+
+  /** The lease on which it rests; of a re-entry, the lease of the outer hold. */
+  get lease(): string {
+    return this.#kept.lease;
+  }
+
+  /** Pass it to the protected resource, which can then refuse a smaller token: that of an earlier holder. */
+  get token(): Token {
+    return this.#kept.token;
+  }
+
+  /** Aborts with a `HoldLost` when the hold ends without a release, before anyone else can have the resource. */
+  get signal(): AbortSignal {
+    return this.#kept.signal;
+  }
+
+  /** Whether the hold is valid at this moment, by the clock. */
+  get isValid(): boolean {
+    return this.#kept.isValid;
+  }
+
+  /** Why it was lost, if it was. */
+  get lost(): HoldLost | undefined {
+    return this.#kept.lost;
+  }
+
+  /** Throws `HoldLost` if the hold has ended: call it before a step that cannot be undone. */
+  check(): void {
+    this.#kept.check();
+  }
+
+  /** Never throws because the hold was lost: that would hide the error of the work that was done under it. */
+  release(): Promise<ReleaseOutcome> {
+    return this.#kept.release();
+  }
+
+  /** What is shown when a hold is printed. */
+  toJSON(): { resource: string; holder: string; token: Token; isValid: boolean } {
+    const { resource, holder, token, isValid } = this;
+    return { resource, holder, token, isValid };
+  }
+
+  /** @internal */
+  [Symbol.for('nodejs.util.inspect.custom')](): unknown {
+    return this.toJSON();
+  }
+
+  /** Releases it at the end of a block with `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}
 
 export abstract class KeptHold<G extends Grant = Grant> implements Held {
   readonly resource: string;

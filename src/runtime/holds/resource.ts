@@ -1,4 +1,4 @@
-/** What locks and semaphores share: acquire, break, configure, inspect. Users never see it. */
+/** What locks and semaphores share: `Resource` for the runtime, and `NamedResource`, which is what users see of it. */
 import {
   type Hold as Grant,
   isStale,
@@ -7,16 +7,24 @@ import {
   requestProblem,
   type Settings,
   settingsProblem,
+  type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './acquisition.ts';
+import { Acquisition, type AnyWriter, type Deliver } from './acquisition.ts';
+import { type WaitOptions, sessionWithin } from './wait-limits.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
-import { type Doer, optionsProblem } from '../options.ts';
+import {
+  type Doer,
+  optionsProblem,
+  abortSignal,
+  milliseconds,
+  millisecondsFromZero,
+  refuseWrongValues,
+} from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
-import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -24,8 +32,27 @@ import { strategyFields } from '../../core/strategy.ts';
 import type { Session } from '../session/session.ts';
 import { type KeyValue, readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
-import type { Breaking, HolderView, RequestOptions } from './terms.ts';
+import type {
+  Breaking,
+  HolderView,
+  RequestOptions,
+  ClaimReleaseOutcome,
+  DetachedHold,
+  DetachedOptions,
+  HoldClaim,
+  RenewOutcome,
+} from './terms.ts';
 import { persistently } from '../write/write-once.ts';
+import { acquireDetached, extend, type Given, release, renew } from './detached.ts';
+import {
+  askWithTicket,
+  collect,
+  type Collected,
+  type CollectOptions,
+  type TicketAnswer,
+  type TicketClaim,
+  withdraw,
+} from './tickets.ts';
 
 /** Builds the command that asks for a resource. */
 export type AskFor<Command> = (
@@ -227,4 +254,105 @@ export function requestFields(
 
 export function refused(resource: string, outcome: unknown): NotAcquired {
   return new NotAcquired(resource, outcome as Refusal);
+}
+
+type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome>, 'name' | 'break' | 'configure'>;
+
+const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
+
+/** A lock or a semaphore by its name. `Held`: its detached holds; `Asked`: how they are asked for. */
+export abstract class NamedResource<
+  Held extends DetachedHold = DetachedHold,
+  Asked extends DetachedOptions<unknown> = DetachedOptions<Json>,
+> {
+  readonly #of: Any;
+  readonly #shown: (given: Given) => Held;
+
+  /** @internal */
+  constructor(of: Any, shown: (given: Given) => Held) {
+    this.#of = of;
+    this.#shown = shown;
+  }
+
+  /** Its name, such as `main-branch`. */
+  get name(): string {
+    return this.#of.name;
+  }
+
+  /** Its kind and name, such as `lock/main-branch`. */
+  get resource(): string {
+    return this.#of.resource;
+  }
+
+  /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
+  async acquireDetached(options: Asked): Promise<Held> {
+    return this.#shown(await acquireDetached(this.#of, options));
+  }
+
+  /**
+   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
+   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
+   */
+  async askDetached(options: Asked): Promise<TicketAnswer<Held>> {
+    const answer = await askWithTicket(this.#of, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: this.#shown(answer.hold) } : answer;
+  }
+
+  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
+  async collect(claim: TicketClaim, options: CollectOptions = {}): Promise<Collected<Held>> {
+    refuseWrongValues(options, COLLECT);
+    const answer = await collect(this.#of, claim, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: this.#shown(answer.hold) } : answer;
+  }
+
+  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
+    return withdraw(this.#of, claim);
+  }
+
+  /** Renews a detached hold for its full time. A stale hold stays lost. */
+  renew(claim: HoldClaim): Promise<RenewOutcome> {
+    return renew(this.#of, claim);
+  }
+
+  /**
+   * Changes how long a detached hold lasts without a renewal, as far as the settings allow it. A hold on a session lasts as
+   * long as the session, and stays on it. `maxHoldMs`: how long it may last in all, counted from now.
+   */
+  extend(claim: HoldClaim, ttlMs: number, options: { readonly maxHoldMs?: number } = {}): Promise<RenewOutcome> {
+    refuseWrongValues(options, { maxHoldMs: milliseconds });
+    return extend(this.#of, claim, ttlMs, options);
+  }
+
+  /**
+   * Releases a detached hold; a token of an earlier grant changes nothing. Without a token, it releases the only hold that the
+   * holder has, and answers `ambiguous` if it has several.
+   */
+  release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
+    return release(this.#of, claim);
+  }
+
+  /** Ends every hold, for administrators. The holders get the reason. With a `token`, a hold that was granted after it stays. */
+  break(by: Breaking): Promise<{ readonly broken: number }> {
+    return this.#of.break(by);
+  }
+
+  /**
+   * Sets rules that bind every holder from its next grant on: `maxHoldMs`, `ttlMs` of detached holds, `onStale`. What is left
+   * out stays as it is, and null removes a limit. A hold that exists keeps the terms under which it was granted. `by`: the
+   * actor that the witness names; this process, if not given.
+   */
+  configure(settings: Settings, options: Doer = {}): Promise<void> {
+    return this.#of.configure(settings, options);
+  }
+}
+
+/** @internal What a try answers: the outcome, with the hold if there is one. */
+export function attemptOf<H, Attempt>(
+  outcome: AnyOutcome,
+  hold: H | Promise<H> | undefined,
+): Attempt | Promise<Attempt> {
+  if (hold === undefined) return { ...outcome, ok: false } as Attempt;
+  if (hold instanceof Promise) return hold.then((given) => ({ ...outcome, ok: true, hold: given }) as Attempt);
+  return { ...outcome, ok: true, hold } as Attempt;
 }

@@ -11,7 +11,7 @@
 import { type Hold as Grant, type Request, requestProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { processOf, resourceKeys, type ResourceKind } from '../layout.ts';
-import { onAbort } from '../on-abort.ts';
+import { onAbort } from './wait-limits.ts';
 import type { HeldBy, Refusal } from '../refusal.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -23,7 +23,7 @@ import type { Coordinated } from '../write/machines.ts';
 import { acquireOrPark, boundAgain, release } from './detached.ts';
 import type { AnyResource } from './resource.ts';
 import type { DetachedHold, DetachedOptions } from './terms.ts';
-import type { Waiter } from './waiters.ts';
+import type { Waiter } from './holdings.ts';
 
 /** A request waits, and keeps its place. */
 export interface Waiting {

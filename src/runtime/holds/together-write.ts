@@ -11,8 +11,8 @@ import {
   type Step,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { MOST_OPERATIONS, Operations, type Transaction } from '../../store/index.ts';
-import { resourceKeys, wrongGrant } from '../layout.ts';
+import { MOST_OPERATIONS, Operations, type Transaction, type Nested, type Operation } from '../../store/index.ts';
+import { resourceKeys, wrongGrant, encode, type Letter } from '../layout.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
@@ -23,11 +23,9 @@ import type { Coordinated } from '../write/machines.ts';
 import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-command.ts';
 import { leasesOf, MOST_LEASES, readLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';
-import type { WaitOptions } from './acquisition.ts';
-import type { KeptHold } from './hold.ts';
+import type { WaitOptions } from './wait-limits.ts';
+import type { KeptHold, Hold } from './hold.ts';
 import { HoldSet } from './hold-set.ts';
-import type { Hold } from './public-hold.ts';
-import { merge } from './merged-transaction.ts';
 import type { RequestOptions } from './terms.ts';
 import { type AcquireCommand, commandOf, type Piece, type Want } from './wants.ts';
 
@@ -332,4 +330,33 @@ async function lookUpLeases(runtime: Runtime, views: Views): Promise<void> {
     const { results, revision } = await send(runtime, look.always());
     for (const [lease, read] of reads) runtime.sawLease(lease, read.in(results).pairs[0]?.version, revision);
   }
+}
+
+/** Merges the transactions of all resources. Letters to one process become one, because no key may be put twice. */
+export function merge(transactions: readonly Transaction[]): Transaction {
+  const letters = new Map<string, Nested>();
+  const success: Operation[] = [];
+  for (const operation of transactions.flatMap((transaction) => transaction.success)) {
+    const put = operation.do === 'transaction' ? operation.success[0] : undefined;
+    if (operation.do !== 'transaction' || put?.do !== 'put') {
+      success.push(operation);
+      continue;
+    }
+    const [before] = letters.get(put.key)?.success ?? [];
+    const earlier = before?.do === 'put' ? (before.value.json as Letter) : undefined;
+    const letter = put.value.json as Letter;
+    const both: Letter = {
+      answers: [...(earlier?.answers ?? []), ...letter.answers],
+      losses: [...(earlier?.losses ?? []), ...letter.losses],
+      reports: [...(earlier?.reports ?? []), ...(letter.reports ?? [])],
+    };
+    letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
+  }
+  // Each transaction compares that our session is alive; one comparison is enough.
+  const compare = new Map(transactions.flatMap((one) => one.compare.map((each) => [JSON.stringify(each), each])));
+  return {
+    compare: [...compare.values()],
+    success: [...success, ...letters.values()],
+    failure: [],
+  };
 }

@@ -8,8 +8,8 @@ import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { HoldSet } from './hold-set.ts';
-import type { Hold } from './public-hold.ts';
-import { sessionWithin } from './session-in-time.ts';
+import type { Hold } from './hold.ts';
+import { sessionWithin } from './wait-limits.ts';
 import {
   AskingTogether,
   type Parts,

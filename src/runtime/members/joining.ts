@@ -10,7 +10,7 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { type KeyValue, type LeaseId, type ReadResult, readRange, type Revision } from '../../store/index.ts';
-import type { ListenOptions } from '../keep-alive.ts';
+import type { ListenOptions } from '../subscription.ts';
 import { anchorKey } from '../layout.ts';
 import { anything, flag } from '../options.ts';
 import { frozenCopy } from '../own-copy.ts';

@@ -6,13 +6,12 @@ import type { Topology, Token } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
 import { encode, stateKey } from '../layout.ts';
-import { listening, type ListenOptions } from '../keep-alive.ts';
+import { listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import { frozenCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { checked, type Fields, isCount, isObject, readEach } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
-import { type Subscription, subscription } from '../subscription.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
 
 const KEY = stateKey('topology', 'current');

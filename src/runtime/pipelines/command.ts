@@ -11,7 +11,7 @@ import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../cor
 import { end, exitCodeOf, GatedChild, isGoneWithin, isTooLarge, NotStarted, tooLargeTold } from '../../host/index.ts';
 import type { Children, Entered } from '../processes/children.ts';
 import type { HoldTold } from '../holds/held-records.ts';
-import type { Hold } from '../holds/public-hold.ts';
+import type { Hold } from '../holds/hold.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';
 import { Stop } from './stop.ts';
 

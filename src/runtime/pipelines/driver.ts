@@ -15,7 +15,7 @@ import {
   waitsForItsTurn,
 } from '../../core/index.ts';
 import type { GuardWatch } from '../guards/watch.ts';
-import type { LockHold } from '../holds/public-hold.ts';
+import type { LockHold } from '../holds/lock.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { unlessStopped } from '../write/write-once.ts';

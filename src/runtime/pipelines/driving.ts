@@ -18,8 +18,7 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
-import type { Lock } from '../holds/lock.ts';
-import type { LockHold } from '../holds/public-hold.ts';
+import type { Lock, LockHold } from '../holds/lock.ts';
 import { surveyOf } from '../observe/survey/index.ts';
 import { outerHolds } from '../processes/environment.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';

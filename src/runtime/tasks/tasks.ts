@@ -19,8 +19,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
-import type { Subscription } from '../subscription.ts';
-import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
+import { type Subscription, LISTEN, listening, type ListenOptions } from '../subscription.ts';
 import {
   aName,
   flag,

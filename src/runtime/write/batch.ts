@@ -2,9 +2,8 @@
 import { type Request, saidBytes } from '../../core/index.ts';
 import type { OperationResult } from '../../store/index.ts';
 import type { Commit } from './commit.ts';
-import { DelegatedCommand } from './delegation-mail.ts';
-import type { Coordinated } from './machines.ts';
 import {
+  DelegatedCommand,
   type AnyCommand,
   type AnyOutcome,
   type PendingCommand,
@@ -12,6 +11,7 @@ import {
   ticketOf,
   BackgroundCommand,
 } from './pending-command.ts';
+import type { Coordinated } from './machines.ts';
 import { type LeaseReads, MOST_MARKS, type Snapshot } from './snapshot.ts';
 import type { Witness } from './witness.ts';
 

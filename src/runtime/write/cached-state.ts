@@ -16,8 +16,7 @@ import type { Report, ResourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { WriterHost } from './writer-host.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
-import { NO_CHAIN } from './chain-ends.ts';
-import { headIn } from './witness.ts';
+import { NO_CHAIN, headIn } from './witness.ts';
 import {
   type LeaseReads,
   leasesOf,

@@ -18,9 +18,14 @@ import {
 import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest, DelegationReply } from '../layout.ts';
 import { requestIn } from './batch.ts';
-import { DelegatedCommand } from './delegation-mail.ts';
+import {
+  DelegatedCommand,
+  type AnyCommand,
+  type AnyOutcome,
+  type PendingCommand,
+  type Ticket,
+} from './pending-command.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import type { AnyCommand, AnyOutcome, PendingCommand, Ticket } from './pending-command.ts';
 import type { WitnessedStep } from './witnessed.ts';
 
 type AnyRecord = Parameters<typeof faultOf>[0];

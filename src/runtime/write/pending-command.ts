@@ -1,6 +1,7 @@
 /** A command on its way to the store, and how its caller gets the outcome. */
 import { type Event, type Hold, NONE, type Origin, type Request, type Token } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
+import type { DelegationRequest } from '../layout.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
@@ -151,6 +152,78 @@ export class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Ou
 export class BackgroundCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
   constructor(command: Command) {
     super(command, Number.POSITIVE_INFINITY);
+  }
+
+  override settled(): void {}
+  override failed(): void {}
+}
+
+/**
+ * Sends a request again, in case its answer was missed or was of no use; it is over as soon as the first request is. While the
+ * first one waits in the queue, the repeat has no time limit: a store that is unreachable for a while must not end the wait.
+ */
+export class Again extends PendingCommand {
+  readonly #first: PendingCommand;
+
+  constructor(first: PendingCommand, until = Number.POSITIVE_INFINITY) {
+    super(first.command, until);
+    this.#first = first;
+    this.doubt();
+  }
+
+  override get isOver(): boolean {
+    return this.#first.isOver || this.#first.isDelegated;
+  }
+
+  override get wasGivenUp(): boolean {
+    return this.#first.wasGivenUp;
+  }
+
+  override get leavesRequest(): boolean {
+    return this.#first.leavesRequest;
+  }
+
+  override get ticket(): Ticket | undefined {
+    return this.#first.ticket;
+  }
+
+  override get isAgain(): boolean {
+    return true;
+  }
+
+  override settled(outcome: AnyOutcome): void {
+    this.#first.settled(outcome);
+  }
+
+  override failed(error: unknown): void {
+    this.#first.failed(error);
+  }
+}
+
+/** After this many attempts the keeper drops a delegated command: its sender looks for itself. */
+const MOST_ATTEMPTS = 3;
+
+/** A command that another process delegated to this one. Nobody in this process waits for it. */
+export class DelegatedCommand extends PendingCommand {
+  readonly delegated: DelegationRequest;
+  readonly place: number;
+
+  constructor(delegated: DelegationRequest, place: number) {
+    // Its sender may have stopped waiting and submitted it itself meanwhile: it must not be in the queue twice.
+    super({ ...(delegated.commands[place] as AnyCommand), again: true }, Number.POSITIVE_INFINITY);
+    this.delegated = delegated;
+    this.place = place;
+  }
+
+  /** Never over while an attempt is in doubt: that attempt may still land, and has to be settled. */
+  override get isOver(): boolean {
+    return this.attempts > MOST_ATTEMPTS && !this.uncertain;
+  }
+
+  /** Ends anything but a release: the grant may have landed and been released since, and a second one would have no owner. */
+  override doubt(): void {
+    if (this.command.kind === 'release') super.doubt();
+    else this.attempts = Number.POSITIVE_INFINITY;
   }
 
   override settled(): void {}

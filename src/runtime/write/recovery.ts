@@ -11,7 +11,6 @@
  */
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { backoffMs } from './backoff.ts';
 
 export interface Attempt {
   /** The attempt may have been applied, or may still be. */
@@ -98,4 +97,12 @@ export class Recovery {
     const timer = this.#host.later(backoffMs(failures), over, keepsAlive);
     cut?.addEventListener('abort', over, { once: true });
   }
+}
+
+const FIRST_MS = 20;
+const LONGEST_MS = 1000;
+
+/** `failures`: how many attempts have failed in a row before this one. */
+export function backoffMs(failures: number, longestMs = LONGEST_MS): number {
+  return Math.min(FIRST_MS * 2 ** failures, longestMs);
 }

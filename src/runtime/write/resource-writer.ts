@@ -28,13 +28,18 @@ import {
 import { type Commit, commitOf, takingBack } from './commit.ts';
 import { Delegation, type DelegatingWriter } from './delegation.ts';
 import { decide, type Decision } from './decision.ts';
-import { DelegatedCommand } from './delegation-mail.ts';
+import {
+  DelegatedCommand,
+  type AnyCommand,
+  type AnyOutcome,
+  type PendingCommand,
+  BackgroundCommand,
+} from './pending-command.ts';
 import { CachedState } from './cached-state.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { WriterHost } from './writer-host.ts';
 import { type Attempt, Recovery } from './recovery.ts';
-import { type AnyCommand, type AnyOutcome, type PendingCommand, BackgroundCommand } from './pending-command.ts';
 import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */

@@ -24,8 +24,7 @@ import {
   ticketClass,
 } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import { type ChainEnd, NO_CHAIN } from './chain-ends.ts';
-import { chainEnd } from './witness.ts';
+import { type ChainEnd, NO_CHAIN, chainEnd } from './witness.ts';
 import { checked, type Fields, isCount, isObject, recordProblem, ticketIn } from '../stored.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */

@@ -3,7 +3,7 @@ import type { Timer } from '../../clock.ts';
 import type { Answer, Claim, Event, Hold, Loss, Moment } from '../../core/index.ts';
 import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
-import type { DelegationMail } from './delegation-mail.ts';
+import type { DelegationMail } from './delegation.ts';
 import type { Witness } from './witness.ts';
 
 export interface WriterHost {

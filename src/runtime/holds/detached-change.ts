@@ -1,13 +1,53 @@
-/** Changes the mode of a detached hold: from shared to exclusive, and back. */
-import { DETACHED_TTL_MS } from '../../core/index.ts';
+/** Changes a detached hold: from shared to exclusive and back, or into a hold of this process. */
 import { NotAcquired } from '../refusal.ts';
+import type { Runtime } from '../runtime.ts';
+import { type AnyCommand, outcomeOf, type AnyOutcome } from '../write/pending-command.ts';
+import type { Hold } from './hold.ts';
+import type { DetachedHold, HoldClaim, ModeOutcome } from './terms.ts';
+import type { Parts } from './together-write.ts';
+import type { Want } from './wants.ts';
+import { readRange } from '../../store/index.ts';
+import { anchorKey, processOf } from '../layout.ts';
+import { DETACHED_TTL_MS } from '../../core/index.ts';
 import { sentNow } from '../session/session.ts';
-import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
+import { UpgradeAcquisition } from './acquisition.ts';
+import { type WaitOptions, sessionWithin } from './wait-limits.ts';
 import { checked, isKnownLost, isOfSession, renewWhileWaiting } from './detached.ts';
 import type { AnyResource } from './resource.ts';
-import { sessionWithin } from './session-in-time.ts';
-import type { HoldClaim, ModeOutcome } from './terms.ts';
+
+/**
+ * Makes a detached hold a hold of this process. It rests on the session from then on, which renews it, and this process hears
+ * of its loss:
+ *
+ *     a ticket's grant, on a lease of its own ──attach──▶ a hold of this session
+ */
+export async function attach(runtime: Runtime, parts: Parts, want: Want, held: DetachedHold): Promise<Hold> {
+  const { resource, holder, id } = held;
+  const session = await runtime.ready();
+  const writer = runtime.writerFor(resource);
+  const found = await outcomeOf(writer, { kind: 'heartbeat', holder, id } as AnyCommand, runtime.giveUpAt());
+  if (found.hold === undefined) throw new NotAcquired(resource, { kind: 'lost' });
+  const { lease } = found.hold;
+  // Another process has attached it already. Two processes with one ticket would both believe that they hold it.
+  if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
+  const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
+  // Kept here before it moves: from the move on, this process hears of a loss.
+  const kept = parts.kept(want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
+  const move = { kind: 'extend', holder, id, lease: session.id, from: lease } as AnyCommand;
+  const outcome = await outcomeOf(writer, move, runtime.giveUpAt()).catch((error: unknown) => {
+    kept.lose({ why: 'disconnected' });
+    throw error;
+  });
+  if (outcome.kind !== 'refreshed') {
+    kept.lose({ why: 'reclaimed' });
+    throw new NotAcquired(resource, { kind: 'lost' });
+  }
+  const former = pairs[0]?.lease ?? undefined;
+  if (former !== undefined) await runtime.store.revokeLease(former).catch(() => undefined);
+  await kept.handOut();
+  kept.check();
+  return parts.shown(kept);
+}
 
 /** Waits to become the writer, under the session of this process, and keeps the hold alive meanwhile. */
 export async function upgrade(of: AnyResource, claim: HoldClaim, options: WaitOptions): Promise<ModeOutcome> {
