@@ -3,7 +3,7 @@
  * transactions of the writers, and hands them what the store reports.
  */
 import { setMaxListeners } from 'node:events';
-import type { Answer, Claim, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
+import type { Answer, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
@@ -13,17 +13,13 @@ import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation.ts';
-import { wasReleased } from './write/ended.ts';
-import { persistently } from './write/write-once.ts';
 import { Holdings, Waiters } from './holds/holdings.ts';
 import { Measures } from './observe/measures.ts';
 import { processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
-import type { WriterHost } from './write/writer-host.ts';
 import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
 import type { RuntimeObserver } from './observer.ts';
 import { Presence } from './session/presence.ts';
-import { type LetterRecipient, readLetter } from './write/letters.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
 
 export interface RuntimeOptions {
@@ -52,13 +48,15 @@ const LONGEST_TO_SETTLE_MS = 4000;
 /** The most resources whose writers are kept. */
 const MOST_WRITERS = 100_000;
 
-export class Runtime implements WriterHost {
+export class Runtime {
   readonly store: Store;
   readonly clock: Clock;
   readonly options: RuntimeOptions;
   readonly measures = new Measures();
+  /** The store is in this process: a transaction costs no more than a function call. */
   readonly answersAtOnce: boolean;
   readonly anchors: Anchors;
+  /** The newest revision this process has seen. */
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
@@ -66,19 +64,13 @@ export class Runtime implements WriterHost {
   readonly #stop = new AbortController();
   readonly #observers: RuntimeObserver[] = [];
   readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
+  /** Enters every write. */
   readonly witness: Witness;
   readonly presence: Presence;
   readonly waiters: Waiters;
   readonly holdings: Holdings;
+  /** Sends commands to the keeper of a record. */
   readonly delegationMail: DelegationMail = new DelegationMail(this);
-  readonly #reader: LetterRecipient = {
-    report: (report, revision) => this.writerFor(report.resource).report(report, revision),
-    carryOut: (delegated) => this.writerFor(delegated.resource).carryOut(delegated),
-    replied: (reply) => this.delegationMail.replied(reply),
-    answer: (resource, answer) => this.answer(resource, answer),
-    failed: (id, failure) => this.waiters.get(id)?.inconsistent(failure),
-    lost: (notice) => this.holdings.lose(notice),
-  };
 
   constructor(store: Store, options: RuntimeOptions) {
     this.store = store;
@@ -237,7 +229,7 @@ export class Runtime implements WriterHost {
     await this.store.close().catch(() => undefined);
   }
 
-  // The host of the writers
+  // For the writers
 
   get sender(): WriterIdentity {
     return this.presence.sender;
@@ -279,6 +271,7 @@ export class Runtime implements WriterHost {
     done(result);
   }
 
+  /** `keepsAlive`: keeps the process alive until then, even if it has nothing else to do. */
   later(delayMs: number, call: () => void, keepsAlive = true): Timer {
     const alive = keepsAlive ? this.clock.keepAlive?.() : undefined;
     const timer = this.clock.timer(delayMs, () => {
@@ -293,6 +286,7 @@ export class Runtime implements WriterHost {
     };
   }
 
+  /** A read at `revision` found this lease alive, or not there. */
   sawLease(lease: string, version: number | undefined, revision: Revision): void {
     this.presence.sawLease(lease, version, revision);
   }
@@ -301,6 +295,7 @@ export class Runtime implements WriterHost {
     return this.anchors.isKnown(lease);
   }
 
+  /** Once this calls back, no transaction that was sent before can take effect. */
   fence(done: () => void, failed: (error: unknown) => void): void {
     this.presence.fence(done, failed);
   }
@@ -325,45 +320,18 @@ export class Runtime implements WriterHost {
     });
   }
 
-  async wasReleased(
-    record: string,
-    { mod, seen }: { readonly mod: Revision; readonly seen: Revision },
-    hold: Hold,
-    claim: Pick<Claim, 'token'>,
-    until: number,
-  ): Promise<boolean> {
-    const fromHistory = (): Promise<boolean> =>
-      persistently(this, until, () => wasReleased(this, record, mod, hold, claim, until));
-    // A process that takes a hold away writes a letter to the process of its lease.
-    const isOurs = processOf(hold.lease) === this.sender.id;
-    if (this.holdings.holds.has(hold.id)) {
-      const areAllRead = isOurs && (await this.presence.hasReadAllSince(seen, until));
-      if (areAllRead) return !this.holdings.wasLost(hold);
-      return this.holdings.holds.has(hold.id) ? false : fromHistory();
-    }
-    try {
-      return await fromHistory();
-    } catch (error) {
-      // Only a letter that came proves something about a detached hold: another process may have renewed it on a lease of its own.
-      if (Failure.is(error, 'compacted') && this.holdings.wasLost(hold)) return false;
-      throw error;
-    }
-  }
-
+  /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */
   reconcile(resource: string, holds: ReadonlySet<string>): void {
     this.holdings.loseAllBut(resource, holds);
     this.waiters.lookAgainAt(resource);
   }
 
+  /** Publishes events that no write carries, in this process. */
   emit(resource: string, events: readonly Event[]): void {
     for (const observer of this.#observers) observer.localEvents?.(resource, events);
   }
 
   // News from the store
-
-  readLetter(letter: unknown, revision: Revision): void {
-    readLetter(letter, revision, this.#reader);
-  }
 
   /** Reads from the records what the missed letters said. */
   async missedLetters(): Promise<Revision> {

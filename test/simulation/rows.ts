@@ -268,13 +268,13 @@ export const rare: readonly (Mutant & { readonly workload: Workload })[] = [
     name: 'a release that got no answer is said to have landed although the hold was taken away before it',
     shownBy: 717,
     workload: 'names',
-    file: 'runtime/runtime.ts',
-    right: 'isOurs && (await this.presence.hasReadAllSince(seen, until));',
+    file: 'runtime/write/ended.ts',
+    right: 'isOurs && (await presence.hasReadAllSince(seen, until));',
     wrong: 'isOurs;',
     // The history tells of most releases; where the store has forgotten it, only letters do.
     oftener: [
       {
-        file: 'runtime/runtime.ts',
+        file: 'runtime/write/ended.ts',
         right: 'return await fromHistory();',
         wrong: "throw new Failure('compacted', '');",
       },

@@ -3,14 +3,14 @@
  * have been missed.
  */
 import type { Hold, LossReason, Token } from '../../core/index.ts';
-import type { ResourceWriter } from '../write/resource-writer.ts';
+import type { Runtime } from '../runtime.ts';
 import type { LossNotice } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
-import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
+import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../write/letters.ts';
 import type { Trace } from '../tracer.ts';
 import type { Failure } from '../../failure.ts';
-import type { Clock, Timer } from '../../clock.ts';
+import type { Timer } from '../../clock.ts';
 
 /** A hold of this process that rests on its session. */
 export interface Held {
@@ -30,12 +30,6 @@ export interface Held {
   trace?: Trace | undefined;
 }
 
-interface Host {
-  readonly isClosed: boolean;
-  writerFor(resource: string): ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
-  later(delayMs: number, call: () => void, keepsAlive: boolean): void;
-}
-
 const LOOK_AGAIN_MS = 500;
 /** How many ids are remembered, in case a caller still asks for them. */
 const MOST_IDS = 10_000;
@@ -47,7 +41,7 @@ export class Holdings {
   readonly holds = new Map<string, Held>();
   /** By the id of the outer hold on which they rest. */
   readonly reentries = new Map<string, Set<Held>>();
-  readonly #host: Host;
+  readonly #host: Runtime;
   /** Detached holds that were handed out, and when, on the monotonic clock. */
   readonly #collected = new Map<string, number>();
   /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
@@ -56,7 +50,7 @@ export class Holdings {
   /** Leases of detached holds that this process has asked the store to end: without an answer, that may still happen. */
   readonly #givenUp = new Set<string>();
 
-  constructor(host: Host) {
+  constructor(host: Runtime) {
     this.#host = host;
   }
 
@@ -224,14 +218,8 @@ export interface Waiter {
   closed(): void;
 }
 
-interface Host {
-  readonly clock: Clock;
-  readonly isClosed: boolean;
-  later(delayMs: number, call: () => void, keepsAlive?: boolean): void;
-}
-
 export class Waiters {
-  readonly #host: Host;
+  readonly #host: Runtime;
   /** By the id of the request. */
   readonly #waiters = new Map<string, Waiter>();
   /** The writers that are about to settle their queue. */
@@ -239,7 +227,7 @@ export class Waiters {
   /** Keeps the process alive while a request waits, even if it has nothing else to do. */
   #alive: Timer | undefined;
 
-  constructor(host: Host) {
+  constructor(host: Runtime) {
     this.#host = host;
   }
 

@@ -1,23 +1,14 @@
 /** The mailbox of a session: the key into which other processes write letters. Reads every letter once, in order. */
-import type { Clock } from '../../clock.ts';
-import type { Revision, Store } from '../../store/index.ts';
+import type { Revision } from '../../store/index.ts';
 import { readRange } from '../../store/operations.ts';
 import { decode, mailboxKey } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
 import { readEach } from '../stored.ts';
+import { readLetter } from '../write/letters.ts';
 import { follow } from './follow.ts';
 
-interface Host {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly stopped: AbortSignal;
-  saw(revision: Revision): void;
-  readLetter(letter: unknown, revision: Revision): void;
-  /** Letters were missed. Gives the revision after which they are read again. */
-  missedLetters(): Promise<Revision>;
-}
-
 export class Mailbox {
-  readonly #host: Host;
+  readonly #host: Runtime;
   readonly #key: string;
   readonly #over: AbortSignal;
   #readUpTo: Revision = 0;
@@ -26,7 +17,7 @@ export class Mailbox {
   readonly #awaited = new Set<() => void>();
 
   /** `over`: the session has ended. */
-  constructor(host: Host, session: string, over: AbortSignal) {
+  constructor(host: Runtime, session: string, over: AbortSignal) {
     this.#host = host;
     this.#key = mailboxKey(session);
     this.#over = over;
@@ -46,7 +37,7 @@ export class Mailbox {
             const { modRevision } = change.pair;
             host.saw(modRevision);
             for (const letter of readEach([change.pair], (pair) => decode<unknown>(pair))) {
-              host.readLetter(letter, modRevision);
+              readLetter(letter, modRevision, host);
             }
           }
           this.#readUpTo = revision;

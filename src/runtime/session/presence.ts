@@ -1,5 +1,4 @@
 /** Keeps a process present in the store: starts its session, follows the anchors of all processes and its own mailbox. */
-import type { Clock, Timer } from '../../clock.ts';
 import { runAtOnce } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import {
@@ -11,42 +10,16 @@ import {
   prefixed,
   readRange,
   type Revision,
-  type Store,
-  type Transaction,
-  type TransactionResult,
 } from '../../store/index.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
-import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
 import { Mailbox } from './mailbox.ts';
-import type { Witness } from '../write/witness.ts';
 import { anchorKey, ANCHORS, encode, type Letter, mailboxKey } from '../layout.ts';
-import type { RuntimeOptions } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 import { isTrouble } from '../write/recovery.ts';
 import { persistently, send } from '../write/write-once.ts';
-
-/** The process, as its presence uses it. */
-interface Host {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly options: RuntimeOptions;
-  readonly anchors: Anchors;
-  readonly witness: Witness;
-  readonly stopped: AbortSignal;
-  readonly revision: Revision;
-  giveUpAt(): number;
-  refuseIfClosed(): void;
-  saw(revision: Revision): void;
-  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
-  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
-  readLetter(letter: unknown, revision: Revision): void;
-  /** Letters were missed. Gives the revision after which they are read again. */
-  missedLetters(): Promise<Revision>;
-  sessionEnded(session: Session, why: SessionEnd): void;
-  readonly measures: { renewed(ok: boolean): void };
-}
 
 /** A resource that this process has used. */
 interface Visited {
@@ -61,7 +34,7 @@ const MOST_LOOKED_AT = 64;
 const MOST_GIVEN = 10_000;
 
 export class Presence {
-  readonly #host: Host;
+  readonly #host: Runtime;
   readonly #nobody: WriterIdentity;
   #sender: WriterIdentity;
   #session: Session | undefined;
@@ -75,7 +48,7 @@ export class Presence {
   /** The same for leases that have become the holds of others: a release here then need not look up the id. */
   readonly #givenIds = new Map<string, string>();
 
-  constructor(host: Host) {
+  constructor(host: Runtime) {
     this.#host = host;
     this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
     this.#sender = this.#nobody;

@@ -14,7 +14,7 @@ import type { Commit } from './commit.ts';
 import type { Decision } from './decision.ts';
 import type { Report, ResourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import type { WriterHost } from './writer-host.ts';
+import type { Runtime } from '../runtime.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
 import { NO_CHAIN, headIn } from './witness.ts';
 import {
@@ -53,13 +53,13 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   wholeSince = -1;
   readonly #machine: Machine<State, Command, Outcome>;
   readonly #keys: ResourceKeys;
-  readonly #host: WriterHost;
+  readonly #host: Runtime;
   /** When the snapshot was read or reported, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The newest report that is not in the snapshot yet: it came while a commit was on its way. */
   #reported: Snapshot<State> | undefined;
 
-  constructor(machine: Machine<State, Command, Outcome>, keys: ResourceKeys, host: WriterHost) {
+  constructor(machine: Machine<State, Command, Outcome>, keys: ResourceKeys, host: Runtime) {
     this.#machine = machine;
     this.#keys = keys;
     this.#host = host;

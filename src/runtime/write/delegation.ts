@@ -19,9 +19,10 @@ import { Failure } from '../../failure.ts';
 import { isSettle, isSureSettle, withdrawal } from './batch.ts';
 import { type AnyCommand, type AnyOutcome, DelegatedCommand, type PendingCommand } from './pending-command.ts';
 import { type DelegationRequest, encode, type DelegationReply, type Letter, mailboxKey } from '../layout.ts';
-import type { WriterHost } from './writer-host.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Coordinated } from './machines.ts';
+import type { ResourceWriter } from './resource-writer.ts';
 import type { Timer } from '../../clock.ts';
-import type { Transaction } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
 
 /** How long to wait for the keeper's answer: it may be stopped, or dead. */
@@ -31,28 +32,16 @@ const DELEGATED_WRITES = 64;
 /** Losing a race on a snapshot older than this is no sign of contention: the snapshot was stale. */
 const FRESH_MS = 10;
 
-/** The writer, as delegation uses it. */
-export interface DelegatingWriter<Command, Outcome> {
-  readonly resource: string;
-  submit(pending: PendingCommand<Command, Outcome>): void;
-  settle(): void;
-  settled(pending: PendingCommand<Command, Outcome>): void;
-  /** Takes back commands that the keeper did not answer: the writer has to decide them. */
-  returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void;
-  /** A delegation has ended: the writer may be idle now. */
-  checkIdle(): void;
-}
-
-export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> {
-  readonly #writer: DelegatingWriter<Command, Outcome>;
-  readonly #host: WriterHost;
+export class Delegation<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
+  readonly #writer: ResourceWriter<State, Command, Outcome>;
+  readonly #host: Runtime;
   /** How many more writes to delegate. */
   #toDelegate = 0;
   /** How many more writes this process counts as a keeper. */
   #toKeep = 0;
   #underWay = 0;
 
-  constructor(writer: DelegatingWriter<Command, Outcome>, host: WriterHost) {
+  constructor(writer: ResourceWriter<State, Command, Outcome>, host: Runtime) {
     this.#writer = writer;
     this.#host = host;
   }
@@ -183,16 +172,6 @@ export interface DelegationCallbacks {
   failed(error: unknown): void;
 }
 
-interface MailHost {
-  readonly sender: WriterIdentity;
-  commit(
-    transaction: Transaction,
-    done: (result: { succeeded: boolean }) => void,
-    failed: (error: unknown) => void,
-  ): void;
-  later(delayMs: number, call: () => void): Timer;
-}
-
 interface Outstanding {
   readonly outcomes: (AnyOutcome | undefined)[];
   missing: number;
@@ -202,11 +181,11 @@ interface Outstanding {
 
 /** Sends delegated commands, and keeps track of the ones without a reply. */
 export class DelegationMail {
-  readonly #host: MailHost;
+  readonly #host: Runtime;
   readonly #outstanding = new Map<string, Outstanding>();
   #serial = 0;
 
-  constructor(host: MailHost) {
+  constructor(host: Runtime) {
     this.#host = host;
   }
 

@@ -18,6 +18,7 @@ import {
   type ShortRequest,
   ticketClass,
 } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Coordinated } from './machines.ts';
 import { type Fields, isObject, recordProblem } from '../stored.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
@@ -106,39 +107,30 @@ function isOfOneClass(waiting: readonly Ticket[]): boolean {
   return waiting.every((request) => ticketClass(request) === ticketClass(first));
 }
 
-/** Acts on the parts of a letter. */
-export interface LetterRecipient {
-  report(report: Report, revision: Revision): void;
-  carryOut(delegated: DelegationRequest): void;
-  replied(reply: DelegationReply): void;
-  answer(resource: string, answer: Answer<unknown>): void;
-  /** The answer to a request rests on a record that breaks a promise. */
-  failed(id: string, failure: Failure): void;
-  lost(notice: LossNotice): void;
-}
-
 /**
  * Another version of signalbox, or another program, may have written the letter: parts that make no sense are skipped, and the
  * rest counts. A report that makes sense and breaks a promise fails the requests that the letter answers.
  */
-export function readLetter(letter: unknown, revision: Revision, reader: LetterRecipient): void {
+export function readLetter(letter: unknown, revision: Revision, runtime: Runtime): void {
   // Reports come first: a request that the same letter grants can then be handed on without a read.
   const faults = new Map<string, Failure>();
   for (const report of listIn(letter, 'reports')) {
     if (!isReport(report)) continue;
     const fault = recordFault(report.resource, report.record, true);
-    if (fault === undefined) reader.report(report, revision);
+    if (fault === undefined) runtime.writerFor(report.resource).report(report, revision);
     else faults.set(report.resource, fault);
   }
-  for (const delegated of listIn(letter, 'delegations')) if (isDelegationRequest(delegated)) reader.carryOut(delegated);
-  for (const reply of listIn(letter, 'done')) if (isReply(reply)) reader.replied(reply);
+  for (const delegated of listIn(letter, 'delegations')) {
+    if (isDelegationRequest(delegated)) runtime.writerFor(delegated.resource).carryOut(delegated);
+  }
+  for (const reply of listIn(letter, 'done')) if (isReply(reply)) runtime.delegationMail.replied(reply);
   for (const answer of listIn(letter, 'answers')) {
     if (!isAnswer(answer)) continue;
     const fault = faults.get(answer.resource);
-    if (fault === undefined) reader.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
-    else reader.failed(answer.id, fault);
+    if (fault === undefined) runtime.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
+    else runtime.waiters.get(answer.id)?.inconsistent(fault);
   }
-  for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) reader.lost(notice);
+  for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) runtime.holdings.lose(notice);
 }
 
 function listIn(letter: unknown, field: string): readonly unknown[] {

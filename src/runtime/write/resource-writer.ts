@@ -26,7 +26,7 @@ import {
   withoutRepeats,
 } from './batch.ts';
 import { type Commit, commitOf, takingBack } from './commit.ts';
-import { Delegation, type DelegatingWriter } from './delegation.ts';
+import { Delegation } from './delegation.ts';
 import { decide, type Decision } from './decision.ts';
 import {
   DelegatedCommand,
@@ -36,9 +36,10 @@ import {
   BackgroundCommand,
 } from './pending-command.ts';
 import { CachedState } from './cached-state.ts';
+import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import type { WriterHost } from './writer-host.ts';
+import type { Runtime } from '../runtime.ts';
 import { type Attempt, Recovery } from './recovery.ts';
 import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
 
@@ -46,17 +47,13 @@ import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
 const SERVED = 32;
 const ignore = (): void => undefined;
 
-export class ResourceWriter<
-  State extends Coordinated,
-  Command extends AnyCommand,
-  Outcome extends AnyOutcome,
-> implements DelegatingWriter<Command, Outcome> {
+export class ResourceWriter<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
   readonly resource: string;
   readonly keys: ResourceKeys;
   readonly #machine: Machine<State, Command, Outcome>;
-  readonly #host: WriterHost;
+  readonly #host: Runtime;
   readonly #cached: CachedState<State, Command, Outcome>;
-  readonly #delegation: Delegation<Command, Outcome>;
+  readonly #delegation: Delegation<State, Command, Outcome>;
   readonly #backlog = new Backlog<Command, Outcome>();
   #busy = false;
   #onIdle: (() => void)[] = [];
@@ -64,7 +61,7 @@ export class ResourceWriter<
   /** A write got no answer: it may still land while the record has this mod revision. */
   #inDoubt: Revision | undefined;
 
-  constructor(machine: Machine<State, Command, Outcome>, name: string, host: WriterHost) {
+  constructor(machine: Machine<State, Command, Outcome>, name: string, host: Runtime) {
     this.#machine = machine;
     this.#host = host;
     this.resource = `${machine.kind}/${name}`;
@@ -246,7 +243,7 @@ export class ResourceWriter<
     if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
       return this.#handOut(pending);
     // The first attempt got no answer, and the hold is gone: by that attempt, or because another process took it first.
-    this.#host.wasReleased(this.keys.record, unanswered, unanswered.outcome.hold, pending.command, until).then(
+    wasReleased(this.#host, this.keys.record, unanswered, unanswered.outcome.hold, pending.command, until).then(
       (isReleased) => this.#handOut(pending, isReleased ? unanswered.outcome : outcome),
       () => pending.failed(unanswered.error),
     );
