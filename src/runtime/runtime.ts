@@ -8,7 +8,7 @@ import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
 import type { Revision, Store, Transaction, TransactionResult } from '../store/index.ts';
-import { Anchors } from './session/anchors.ts';
+import { Anchors, Presence } from './session/presence.ts';
 import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
@@ -19,7 +19,7 @@ import { processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
 import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
 import type { RuntimeObserver } from './observer.ts';
-import { Presence } from './session/presence.ts';
+import { OwnLeases } from './session/leases.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
 
 export interface RuntimeOptions {
@@ -67,6 +67,7 @@ export class Runtime {
   /** Enters every write. */
   readonly witness: Witness;
   readonly presence: Presence;
+  readonly leases = new OwnLeases(this);
   readonly waiters: Waiters;
   readonly holdings: Holdings;
   /** Sends commands to the keeper of a record. */
@@ -155,15 +156,6 @@ export class Runtime {
   /** When to give up on a store that cannot be reached, on the monotonic clock. `now`: if the clock was just read. */
   giveUpAt(now = this.clock.monotonic()): number {
     return now + this.options.requestTimeoutMs;
-  }
-
-  /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
-  anchorLease(
-    session: Session,
-    ttlMs: number,
-    tie?: ProcessIdentity,
-  ): Promise<{ name: string; leaseId: string; ttlMs: number }> {
-    return this.presence.anchorLease(this.nextId(session), ttlMs, tie);
   }
 
   // Waiters and holds

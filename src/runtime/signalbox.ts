@@ -12,6 +12,7 @@ import {
   requestProblem,
   type Settings,
   type Verdict,
+  shapeProblem,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
@@ -45,7 +46,7 @@ import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
 import { runUnder, type HoldSet } from './holds/hold-set.ts';
 import { type DetachedHold, settingsIn } from './holds/terms.ts';
-import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
+import { abortSignal, refuseUnlessFunction, refuseWrongValues } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import {
   loadInto,

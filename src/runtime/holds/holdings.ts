@@ -189,11 +189,7 @@ function ownerOf(resource: string, holder: string): string {
 
 function remember(ids: Set<string>, id: string): void {
   ids.add(id);
-  if (ids.size <= MOST_IDS) return;
-  for (const oldest of ids) {
-    ids.delete(oldest);
-    return;
-  }
+  if (ids.size > MOST_IDS) ids.delete(ids.values().next().value as string);
 }
 
 /** A request of this process that waits for its answer. */

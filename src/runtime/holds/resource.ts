@@ -1,5 +1,6 @@
 /** What locks and semaphores share: `Resource` for the runtime, and `NamedResource`, which is what users see of it. */
 import {
+  shapeProblem,
   type Hold as Grant,
   isStale,
   type Json,
@@ -9,26 +10,19 @@ import {
   settingsProblem,
   type Token,
 } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { Failure, shown } from '../../failure.ts';
 import { Acquisition, type AnyWriter, type Deliver } from './acquisition.ts';
 import { type WaitOptions, sessionWithin } from './wait-limits.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
-import {
-  type Doer,
-  optionsProblem,
-  abortSignal,
-  milliseconds,
-  millisecondsFromZero,
-  refuseWrongValues,
-} from '../options.ts';
+import { type Doer, abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { strategyFields } from '../../core/strategy.ts';
+import { strategyFields, STRATEGIES, type Strategy } from '../../core/strategy.ts';
 import type { Session } from '../session/session.ts';
 import { type KeyValue, readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
@@ -355,4 +349,34 @@ export function attemptOf<H, Attempt>(
   if (hold === undefined) return { ...outcome, ok: false } as Attempt;
   if (hold instanceof Promise) return hold.then((given) => ({ ...outcome, ok: true, hold: given }) as Attempt);
   return { ...outcome, ok: true, hold } as Attempt;
+}
+
+const WAIT = ['waitMs', 'signal', 'onWaiting'];
+/** The options of a request for several resources at once: the others belong to each resource, or do not exist for several. */
+const TOGETHER = ['holder', 'priority', 'reason', 'metadata', 'sensitive', 'within', ...WAIT];
+const SINGLE = [...TOGETHER, 'maxHoldMs', 'strategy'];
+const KNOWN = {
+  together: TOGETHER,
+  lock: [...SINGLE, 'mode'],
+  semaphore: [...SINGLE, 'weight'],
+  detached: [...SINGLE, 'mode', 'weight', 'ttlMs', 'ticketMs', 'pid'],
+} as const;
+
+/** What is wrong with the options of a request of this kind; undefined if nothing is. */
+export function optionsProblem(options: unknown, kind: keyof typeof KNOWN): string | undefined {
+  const shape = shapeProblem(options, KNOWN[kind]);
+  if (shape !== undefined) return shape;
+  const { strategy, reason, sensitive, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
+  if (strategy !== undefined && !STRATEGIES.includes(strategy as Strategy)) {
+    return `strategy is ${shown(strategy)}; expected ${STRATEGIES.map(shown).join(' or ')}`;
+  }
+  if (strategy === 'force' && (reason ?? '') === '') return 'strategy is "force", which has to give a reason';
+  if (sensitive !== undefined && typeof sensitive !== 'boolean')
+    return `sensitive is ${shown(sensitive)}; expected true or false`;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) return `signal is ${shown(signal)}, not an AbortSignal`;
+  if (onWaiting !== undefined && typeof onWaiting !== 'function') {
+    return `onWaiting is ${shown(onWaiting)}, not a function`;
+  }
+  // The weight is not checked here: the machine refuses an impossible weight, as it does one that is too large.
+  return requestProblem({ ...(options as object), weight: undefined });
 }

@@ -1,11 +1,10 @@
 /** The list of resources to acquire together: checked, in the order of their names, and turned into commands. */
 import { type LockMode, nameProblem, type Request, requestProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { optionsProblem } from '../options.ts';
+import { optionsProblem, requestFields } from './resource.ts';
 import type { Session } from '../session/session.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../write/machines.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { requestFields } from './resource.ts';
 import type { RequestOptions } from './terms.ts';
 
 /** The most resources in one transaction, which has room for 128 comparisons: two for each, and some for stale holds. */

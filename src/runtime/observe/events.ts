@@ -18,6 +18,9 @@ import {
   resourceOfTicket,
   STATES,
   TICKETS,
+  checked,
+  type Fields,
+  ticketIn,
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
 import type { EventHandler, EventType, SignalboxEvent } from './event-types.ts';
@@ -25,7 +28,7 @@ import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
-import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored.ts';
+import { isObject, malformedBy } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';

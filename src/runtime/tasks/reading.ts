@@ -25,6 +25,8 @@ import {
   termsOf,
   type Token,
   unpublished,
+  isCount,
+  isTime,
 } from '../../core/index.ts';
 import {
   always,
@@ -38,7 +40,7 @@ import {
 } from '../../store/index.ts';
 import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject, isTime } from '../stored.ts';
+import { isObject } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /**

@@ -16,6 +16,7 @@ import {
   type TaskStatus,
   termsOf,
   type Token,
+  shapeProblem,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
@@ -25,7 +26,6 @@ import {
   flag,
   refuseUnlessFunction,
   refuseWrongValues,
-  shapeProblem,
   valuesProblem,
   wholeNumber,
   wholeNumberFromZero,

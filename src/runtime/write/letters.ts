@@ -1,7 +1,7 @@
 /** Mailbox letters: a write puts one for each process that it concerns, with answers, replies, losses and reports. */
-import { type Answer, nameProblem, requestProblem } from '../../core/index.ts';
+import { type Answer, nameProblem, requestProblem, recordProblem } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
-import type { Revision } from '../../store/index.ts';
+import type { KeyValue } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
 import { type Decision, mailed } from './decision.ts';
 import {
@@ -17,10 +17,11 @@ import {
   shortened,
   type ShortRequest,
   ticketClass,
+  type Fields,
 } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Coordinated } from './machines.ts';
-import { type Fields, isObject, recordProblem } from '../stored.ts';
+import { isObject } from '../stored.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
 import { marksAfter, type Snapshot } from './snapshot.ts';
 
@@ -111,13 +112,14 @@ function isOfOneClass(waiting: readonly Ticket[]): boolean {
  * Another version of signalbox, or another program, may have written the letter: parts that make no sense are skipped, and the
  * rest counts. A report that makes sense and breaks a promise fails the requests that the letter answers.
  */
-export function readLetter(letter: unknown, revision: Revision, runtime: Runtime): void {
+export function readLetter(pair: KeyValue, runtime: Runtime): void {
+  const letter = jsonIn(pair);
   // Reports come first: a request that the same letter grants can then be handed on without a read.
   const faults = new Map<string, Failure>();
   for (const report of listIn(letter, 'reports')) {
     if (!isReport(report)) continue;
     const fault = recordFault(report.resource, report.record, true);
-    if (fault === undefined) runtime.writerFor(report.resource).report(report, revision);
+    if (fault === undefined) runtime.writerFor(report.resource).report(report, pair.modRevision);
     else faults.set(report.resource, fault);
   }
   for (const delegated of listIn(letter, 'delegations')) {
@@ -131,6 +133,14 @@ export function readLetter(letter: unknown, revision: Revision, runtime: Runtime
     else runtime.waiters.get(answer.id)?.inconsistent(fault);
   }
   for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) runtime.holdings.lose(notice);
+}
+
+function jsonIn({ value }: KeyValue): unknown {
+  try {
+    return value.json;
+  } catch {
+    return undefined;
+  }
 }
 
 function listIn(letter: unknown, field: string): readonly unknown[] {

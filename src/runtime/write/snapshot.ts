@@ -1,5 +1,5 @@
 /** The snapshot of one resource in one process: its record and the front of its queue, and the reads that make one. */
-import { NONE } from '../../core/index.ts';
+import { NONE, isCount, recordProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type {
   KeyValue,
@@ -22,10 +22,13 @@ import {
   type Report,
   type ResourceKeys,
   ticketClass,
+  checked,
+  type Fields,
+  ticketIn,
 } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type ChainEnd, NO_CHAIN, chainEnd } from './witness.ts';
-import { checked, type Fields, isCount, isObject, recordProblem, ticketIn } from '../stored.ts';
+import { isObject } from '../stored.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
 const FRONT = 256;

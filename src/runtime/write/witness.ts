@@ -10,7 +10,7 @@
  * Whether the witness is on is a property of the store: the first process that asks for it decides, while no other is at work,
  * and all others follow. So no process leaves a gap because it was started with another setting.
  */
-import { NONE, type Origin } from '../../core/index.ts';
+import { NONE, type Origin, isCount } from '../../core/index.ts';
 import { nextEntry, type WitnessedCommand, NO_ENTRY } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { sha256 } from '../../host/index.ts';
@@ -38,7 +38,7 @@ import {
   HORIZON,
   WITNESS_SETTING,
 } from '../layout.ts';
-import { isCount, isObject } from '../stored.ts';
+import { isObject } from '../stored.ts';
 
 /** How an entry is added to a transaction. */
 export interface Link {

@@ -233,9 +233,9 @@ async function grantFor(
   leases: string[],
 ): Promise<object> {
   const newLease = async (lastsMs: number): Promise<string> => {
-    const lease = await runtime.anchorLease(session, lastsMs);
+    const lease = await runtime.leases.make(session, lastsMs);
     leases.push(lease.leaseId);
-    runtime.presence.forgetLease(lease.name);
+    runtime.leases.forget(lease.name);
     return lease.name;
   };
   const { maxHoldMs } = described;
