@@ -1,7 +1,7 @@
 /** Events over HTTP: a stream that resumes at any server where it was cut off, without a gap or a repeat. */
 import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
 import { Failure } from '../failure.ts';
-import { backoffMs } from '../runtime/write/recovery.ts';
+import { backoffMs } from '../runtime/write/backoff.ts';
 import { absenceOf } from './absence.ts';
 import { instant, sinceMs } from './clock.ts';
 import { ServerRefusal } from './problem.ts';

@@ -7,7 +7,7 @@
  *     a repeat does no harm (look, renew, go on with a ticket) ──▶ again, without a key
  */
 import { Failure } from '../failure.ts';
-import { backoffMs } from '../runtime/write/recovery.ts';
+import { backoffMs } from '../runtime/write/backoff.ts';
 import { type Absence, absenceOf } from './absence.ts';
 import { type Clock, instant, sinceMs } from './clock.ts';
 import { errorOf, type ProblemDetails } from './problem.ts';

@@ -9,7 +9,7 @@ import { Failure } from '../failure.ts';
 import type { HoldLost } from '../runtime/refusal.ts';
 import type { CompleteOutcome, EndOutcome, FailOutcome, TaskReleaseOutcome } from '../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../runtime/tasks/dispatch.ts';
-import { backoffMs } from '../runtime/write/recovery.ts';
+import { backoffMs } from '../runtime/write/backoff.ts';
 import type { Instant } from './clock.ts';
 import { Kept, type Renewal } from './kept.ts';
 import { ServerRefusal } from './problem.ts';

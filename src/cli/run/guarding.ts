@@ -12,7 +12,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { pause } from '../../clock.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
-import { backoffMs } from '../../runtime/write/recovery.ts';
+import { backoffMs } from '../../runtime/write/backoff.ts';
 import { adaptersFor, type GuardFlags } from '../guard/settings.ts';
 import { reasonsOf } from '../guard/verdict.ts';
 import { shown } from '../../failure.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isRepeat } from '../write/batch.ts';
+import { isRepeat } from '../write/recovery.ts';
 import type { AnyCommand, PendingCommand } from '../write/pending-command.ts';
 import { Acquisition, type AnyWriter } from './acquisition.ts';
 import type { Runtime } from '../runtime.ts';

@@ -5,7 +5,7 @@
 import type { Timer } from '../../clock.ts';
 import type { Hold, Request, Wish } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
-import { backoffMs } from '../write/recovery.ts';
+import { backoffMs } from '../write/backoff.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { wrongGrant } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';

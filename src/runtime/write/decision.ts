@@ -17,8 +17,8 @@ import {
 } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest, DelegationReply } from '../layout.ts';
-import { requestIn } from './batch.ts';
 import {
+  requestIn,
   DelegatedCommand,
   type AnyCommand,
   type AnyOutcome,

@@ -16,8 +16,15 @@
  */
 import { NONE } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { isSettle, isSureSettle, withdrawal } from './batch.ts';
-import { type AnyCommand, type AnyOutcome, DelegatedCommand, type PendingCommand } from './pending-command.ts';
+import {
+  isSettle,
+  isSureSettle,
+  type AnyCommand,
+  type AnyOutcome,
+  DelegatedCommand,
+  type PendingCommand,
+} from './pending-command.ts';
+import { withdrawal } from './recovery.ts';
 import { type DelegationRequest, encode, type DelegationReply, type Letter, mailboxKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Coordinated } from './machines.ts';

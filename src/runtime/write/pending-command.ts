@@ -1,7 +1,10 @@
-/** A command on its way to the store, and how its caller gets the outcome. */
-import { type Event, type Hold, NONE, type Origin, type Request, type Token } from '../../core/index.ts';
+/** Commands on their way to the store: how each caller gets its outcome, and the backlog in which they wait for their writer. */
+import { type Event, type Hold, NONE, type Origin, type Request, type Token, saidBytes } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest } from '../layout.ts';
+import type { Commit } from './commit.ts';
+import { inTime } from './recovery.ts';
+import type { Witness } from './witness.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
@@ -137,7 +140,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
 }
 
 /** A command whose caller awaits a promise. */
-export class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
+class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
   readonly settled: (outcome: Outcome) => void;
   readonly failed: (error: unknown) => void;
 
@@ -204,13 +207,13 @@ export class Again extends PendingCommand {
 const MOST_ATTEMPTS = 3;
 
 /** A command that another process delegated to this one. Nobody in this process waits for it. */
-export class DelegatedCommand extends PendingCommand {
+export class DelegatedCommand extends BackgroundCommand<AnyCommand, AnyOutcome> {
   readonly delegated: DelegationRequest;
   readonly place: number;
 
   constructor(delegated: DelegationRequest, place: number) {
     // Its sender may have stopped waiting and submitted it itself meanwhile: it must not be in the queue twice.
-    super({ ...(delegated.commands[place] as AnyCommand), again: true }, Number.POSITIVE_INFINITY);
+    super({ ...(delegated.commands[place] as AnyCommand), again: true });
     this.delegated = delegated;
     this.place = place;
   }
@@ -225,9 +228,6 @@ export class DelegatedCommand extends PendingCommand {
     if (this.command.kind === 'release') super.doubt();
     else this.attempts = Number.POSITIVE_INFINITY;
   }
-
-  override settled(): void {}
-  override failed(): void {}
 }
 
 /** Submits a command and resolves with its outcome. */
@@ -242,4 +242,158 @@ export function outcomeOf<Command, Outcome>(
     asked.mark = mark;
     writer.submit(asked);
   });
+}
+
+/** The most commands in one transaction: stores limit its operations. */
+const BATCH = 24;
+/** The most bytes of reasons and metadata in one transaction: a ticket is in both branches, and stores limit the bytes too. */
+const BATCH_BYTES = 128 * 1024;
+
+interface Returned<Command, Outcome> {
+  batch: PendingCommand<Command, Outcome>[];
+  readonly error: unknown;
+}
+
+export class Backlog<Command extends AnyCommand, Outcome> {
+  /** How many commands were submitted so far: tells whether a read came before or after a command. */
+  asked = 0;
+  #pending: PendingCommand<Command, Outcome>[] = [];
+  /** Delegated commands that the keeper did not answer. */
+  readonly #returned: Returned<Command, Outcome>[] = [];
+
+  add(pending: PendingCommand<Command, Outcome>): void {
+    this.#pending.push(pending);
+  }
+
+  addReturned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
+    this.#returned.push({ batch, error });
+  }
+
+  takeReturned(): Returned<Command, Outcome> | undefined {
+    return this.#returned.shift();
+  }
+
+  /** Takes as many commands as fit into one write. */
+  take(): PendingCommand<Command, Outcome>[] {
+    const pending = this.#pending;
+    const count = fitting(pending);
+    if (pending.length > count) return pending.splice(0, count);
+    this.#pending = [];
+    return pending;
+  }
+
+  /** Adds as many commands to the batch as still fit into its write. */
+  takeAlong(batch: PendingCommand<Command, Outcome>[]): PendingCommand<Command, Outcome>[] {
+    const all = [...batch, ...this.#pending];
+    const count = Math.max(batch.length, fitting(all));
+    this.#pending = all.slice(count);
+    return all.slice(0, count);
+  }
+
+  /** Fails the commands whose time is up: it may be over before the store answers again. */
+  failLate(now: number, error: unknown): void {
+    this.#pending = inTime(this.#pending, now, error);
+    for (const returned of this.#returned) returned.batch = inTime(returned.batch, now, returned.error);
+  }
+}
+
+/** How many of the first commands fit into one transaction; at least one. */
+function fitting(pending: readonly { readonly command: AnyCommand }[]): number {
+  const most = Math.min(pending.length, BATCH);
+  if (most <= 1) return most;
+  let bytes = 0;
+  for (let count = 0; count < most; count++) {
+    bytes += saidBytes((pending[count] as { readonly command: object }).command);
+    if (bytes > BATCH_BYTES) return Math.max(1, count);
+  }
+  return most;
+}
+
+/** The tickets of the requests that join the queue if another process writes first. */
+export function waitingOf(batch: readonly PendingCommand<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
+  const tickets: Ticket[] = [];
+  if (batch.some(({ uncertain }) => uncertain)) return tickets;
+  for (const pending of batch) {
+    const { command } = pending;
+    if (command.kind !== 'acquire' || command.wait !== true || pending instanceof DelegatedCommand) continue;
+    // The decision refuses this one, so it must not wait: no process could ever grant a ticket with an impossible weight.
+    if (!pending.effective) continue;
+    // A request that was sent again while it was on its way has one ticket.
+    if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
+  }
+  return tickets;
+}
+
+/** Whether a user of this process waits for its outcome. */
+export function isAwaited(pending: unknown): boolean {
+  return !(pending instanceof BackgroundCommand);
+}
+
+/**
+ * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also says that it is
+ * sensitive, even if the witness is off: the process that serves it may have switched the witness on.
+ */
+export function stamp(pending: PendingCommand<AnyCommand, AnyOutcome>, witness: Witness): void {
+  if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
+  const { trace, sensitive } = pending.command;
+  pending.command = { ...pending.command, origin: witness.origin(trace, sensitive) };
+}
+
+/** How many living requests the queue has before this one; undefined if it does not have this one. */
+export function placeIn(
+  waiting: readonly Ticket[],
+  id: string,
+  isGone: (lease: string) => boolean,
+): number | undefined {
+  const place = waiting.findIndex((request) => request.id === id);
+  return place < 0 ? undefined : waiting.slice(0, place).filter(({ lease }) => !isGone(lease)).length;
+}
+
+/** The request id of a command that may be sent again. */
+export function requestIn(command: AnyCommand): string | undefined {
+  if (command.kind === 'acquire') return command.id;
+  return command.kind === 'upgrade' ? (command as { readonly request?: string }).request : undefined;
+}
+
+export function isSettle({ command }: { readonly command: AnyCommand }): boolean {
+  return command.kind === 'settle';
+}
+
+/** Whether a command is unfinished: then it is replaced by the command for the rest. */
+export function continues<Command, Outcome extends AnyOutcome>(pending: PendingCommand<Command, Outcome>): boolean {
+  const outcome = pending.outcome as (AnyOutcome & { readonly then?: Command }) | undefined;
+  if (outcome?.kind !== 'unfinished' || outcome.then === undefined) return false;
+  pending.command = outcome.then;
+  return true;
+}
+
+/**
+ * Whether a command needs the whole queue, as it may say itself. An uncertain one may be waiting already. The victim of a
+ * deadlock (`refuse`), or a request for more slots than are left (`resize`), may be anywhere in the queue.
+ */
+export function needsWhole(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
+  const { command, uncertain, seesAll } = pending;
+  return uncertain || seesAll || command.kind === 'refuse' || command.kind === 'resize';
+}
+
+/**
+ * An uncertain `settle` cannot be delegated: only a write of this process makes sure that the first one cannot land. Nor can one
+ * that needs the whole queue: the keeper would serve the front that it knows.
+ */
+export function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
+  return isSettle(pending) && !pending.uncertain && !pending.seesAll;
+}
+
+/**
+ * Settles a request as queued, if the failed commit put its ticket into the queue. `isHeld`: the resource has a holder; if
+ * not, the commit failed only because it rested on a guess.
+ */
+export function queuedInstead(
+  pending: PendingCommand<AnyCommand, AnyOutcome>,
+  commit: Commit,
+  isHeld: boolean,
+): boolean {
+  if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
+  pending.settled({ kind: 'queued', isHeld } as AnyOutcome);
+  return true;
 }

@@ -11,6 +11,20 @@
  */
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import type { Request } from '../../core/index.ts';
+import type { OperationResult } from '../../store/index.ts';
+import {
+  DelegatedCommand,
+  type AnyCommand,
+  type AnyOutcome,
+  type PendingCommand,
+  requestIn,
+  ticketOf,
+  BackgroundCommand,
+} from './pending-command.ts';
+import { backoffMs } from './backoff.ts';
+import type { Coordinated } from './machines.ts';
+import { type LeaseReads, MOST_MARKS, type Snapshot } from './snapshot.ts';
 
 export interface Attempt {
   /** The attempt may have been applied, or may still be. */
@@ -99,10 +113,100 @@ export class Recovery {
   }
 }
 
-const FIRST_MS = 20;
-const LONGEST_MS = 1000;
+// What becomes of commands whose attempts failed
 
-/** `failures`: how many attempts have failed in a row before this one. */
-export function backoffMs(failures: number, longestMs = LONGEST_MS): number {
-  return Math.min(FIRST_MS * 2 ** failures, longestMs);
+/** Whether the sender of a delegated command has raised its epoch since: it gave up on us, and writes the command itself. */
+export function isOutdated(pending: unknown, leases: LeaseReads, results: readonly OperationResult[]): boolean {
+  if (!(pending instanceof DelegatedCommand)) return false;
+  const { from, epoch } = pending.delegated;
+  const read = leases.get(from)?.in(results);
+  return read !== undefined && read.pairs[0]?.version !== epoch;
+}
+
+/** Whether the batch has this request twice. If the first one ended in between, the second would be granted to nobody. */
+export function isRepeat(
+  { command, isAgain }: Pick<PendingCommand, 'command' | 'isAgain'>,
+  place: number,
+  batch: readonly Pick<PendingCommand, 'command' | 'isAgain'>[],
+): boolean {
+  if (batch.length === 1) return false;
+  const id = requestIn(command);
+  if (id === undefined) return false;
+  // The original stays, wherever it is in the batch; of repeats alone, the first one stays.
+  const isRepeatOf = (other: Pick<PendingCommand, 'isAgain'>, at: number): boolean => !other.isAgain || at < place;
+  return isAgain && batch.some((other, at) => at !== place && requestIn(other.command) === id && isRepeatOf(other, at));
+}
+
+/** Without commands whose mark says that they have landed, and without requests that the batch has twice. */
+export function withoutRepeats<Command extends AnyCommand, Outcome extends AnyOutcome>(
+  batch: PendingCommand<Command, Outcome>[],
+  snapshot: Snapshot<Coordinated>,
+): PendingCommand<Command, Outcome>[] {
+  if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
+  if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
+    const rest = withoutMarked(batch, snapshot);
+    if (rest.length < batch.length) return rest;
+  }
+  if (!batch.some((pending, place) => isRepeat(pending, place, batch))) return batch;
+  return batch.filter((pending, place) => !isRepeat(pending, place, batch));
+}
+
+/** Takes back a request that its caller gave up. */
+export function withdrawal<Command extends AnyCommand, Outcome>(
+  pending: PendingCommand<Command, Outcome>,
+): BackgroundCommand<Command, Outcome> {
+  const ticket = pending.ticket ?? ticketOf(pending.command as unknown as Request & AnyCommand);
+  const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
+  return new BackgroundCommand(cancel as Command);
+}
+
+/** Replaces a command whose caller gets an error, in its place in the queue, so that it comes before the next request. */
+function leftBehind<Command extends AnyCommand, Outcome>(
+  pending: PendingCommand<Command, Outcome>,
+): BackgroundCommand<Command, Outcome> | undefined {
+  // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
+  // would land.
+  if (pending.command.kind === 'downgrade') return new BackgroundCommand(pending.command);
+  // A grant that landed nevertheless has no owner.
+  const isWanted = !pending.isOver && pending.leavesRequest;
+  return pending.uncertain && (isWanted || pending.wasGivenUp) ? withdrawal(pending) : undefined;
+}
+
+/** The commands that still have time. The others fail with `error`. */
+export function inTime<Command extends AnyCommand, Outcome>(
+  batch: readonly PendingCommand<Command, Outcome>[],
+  now: number,
+  error: unknown,
+): PendingCommand<Command, Outcome>[] {
+  const rest: PendingCommand<Command, Outcome>[] = [];
+  for (const pending of batch) {
+    if (pending.until > now) {
+      rest.push(pending);
+      continue;
+    }
+    const left = leftBehind(pending);
+    if (left !== undefined) rest.push(left);
+    pending.failed(pending.unanswered?.error ?? error);
+  }
+  return rest;
+}
+
+/**
+ * Settles the commands that only their mark identifies, and returns the rest. If the record does not have the mark, the first
+ * attempt has not landed, and never will: it compares a record that is gone, or will be after the next attempt. So the command
+ * is tried again; but a `break` fails, because it means the holders of that time.
+ */
+export function withoutMarked<Command extends AnyCommand, Outcome>(
+  batch: PendingCommand<Command, Outcome>[],
+  { mod, marks }: Pick<Snapshot<Coordinated>, 'mod' | 'marks'>,
+): PendingCommand<Command, Outcome>[] {
+  return batch.filter((pending) => {
+    const { mark, unanswered } = pending;
+    if (mark === undefined || unanswered?.outcome === undefined || unanswered.mod === mod) return true;
+    const isKnown = marks.includes(mark);
+    if (!isKnown && marks.length < MOST_MARKS && pending.command.kind !== 'break') return true;
+    if (isKnown) pending.settled(unanswered.outcome);
+    else pending.failed(unanswered.error);
+    return false;
+  });
 }

@@ -15,32 +15,27 @@ import type { KeyValue, Revision, TransactionResult } from '../../store/index.ts
 import {
   Backlog,
   continues,
-  inTime,
   isAwaited,
-  isOutdated,
   needsWhole,
   placeIn,
   queuedInstead,
   stamp,
   waitingOf,
-  withoutRepeats,
-} from './batch.ts';
-import { type Commit, commitOf, takingBack } from './commit.ts';
-import { Delegation } from './delegation.ts';
-import { decide, type Decision } from './decision.ts';
-import {
   DelegatedCommand,
   type AnyCommand,
   type AnyOutcome,
   type PendingCommand,
   BackgroundCommand,
 } from './pending-command.ts';
+import { inTime, isOutdated, withoutRepeats, type Attempt, Recovery } from './recovery.ts';
+import { type Commit, commitOf, takingBack } from './commit.ts';
+import { Delegation } from './delegation.ts';
+import { decide, type Decision } from './decision.ts';
 import { CachedState } from './cached-state.ts';
 import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { Runtime } from '../runtime.ts';
-import { type Attempt, Recovery } from './recovery.ts';
 import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
