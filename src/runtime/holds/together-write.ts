@@ -21,7 +21,7 @@ import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-command.ts';
-import { leasesOf, MOST_LEASES, readLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
+import { lookUpLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import type { KeptHold, Hold } from './hold.ts';
@@ -317,19 +317,9 @@ async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<read
       views.push({ ...view, chain: { ...view.chain, asOf: revision } });
     }
   }
-  await lookUpLeases(runtime, views);
+  const states = views.map(({ state }) => state);
+  await new Promise<void>((resolve, reject) => lookUpLeases(runtime, states, resolve, reject));
   return views;
-}
-
-/** A hold may only refuse a request if its lease is alive, and of some leases this process has never heard. */
-async function lookUpLeases(runtime: Runtime, views: Views): Promise<void> {
-  const unknown = views.flatMap(({ state }) => leasesOf(state)).filter((lease) => !runtime.knowsLease(lease));
-  for (let from = 0; from < unknown.length; from += MOST_LEASES) {
-    const look = new Operations();
-    const reads = readLeases(look, unknown.slice(from, from + MOST_LEASES));
-    const { results, revision } = await send(runtime, look.always());
-    for (const [lease, read] of reads) runtime.sawLease(lease, read.in(results).pairs[0]?.version, revision);
-  }
 }
 
 /** Merges the transactions of all resources. Letters to one process become one, because no key may be put twice. */

@@ -18,7 +18,6 @@ import type { Runtime } from '../runtime.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
 import { NO_CHAIN, headIn } from './witness.ts';
 import {
-  type LeaseReads,
   leasesOf,
   marksAfter,
   marksOf,
@@ -26,6 +25,8 @@ import {
   queueFrom,
   type QueueReads,
   readLeases,
+  sawLeases,
+  unknownLeases,
   readSnapshot,
   recordOf,
   reportedSnapshot,
@@ -207,7 +208,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     const couldBeServed = (): boolean => this.#couldServe({ ...state, waiting: arriving });
     // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
     if (this.#machine.isClosed(state) && !this.mayBeStale()) return couldBeServed();
-    if (this.unknownLeases().length > 0) return true;
+    if (unknownLeases(this.#host, [state]).length > 0) return true;
     // The write removed a dead request: the one behind it, known or not, may be next.
     return arriving.length === 0 || couldBeServed();
   }
@@ -224,7 +225,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   refresh(whole: boolean, reading: Reading<State>): void {
     // Our own lease as well: a fence that got no answer may have landed since, and raised our epoch.
     const { id } = this.#host.sender;
-    const leases = this.leases();
+    const leases = leasesOf(this.snapshot.state).slice(0, MOST_LEASES);
     this.#read(whole, id === '' ? leases : [...leases, id], reading);
   }
 
@@ -239,9 +240,9 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     const anchors = readLeases(operations, leases);
     this.#host.commit(
       operations.always(),
-      ({ results, revision }) => {
-        this.sawLeases(anchors, results, revision);
-        this.decode(snapshot, results, revision, reading);
+      (result) => {
+        sawLeases(this.#host, anchors, result);
+        this.decode(snapshot, result.results, result.revision, reading);
       },
       (error) => reading.unread(error),
     );
@@ -261,40 +262,6 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
       return reading.malformed(error);
     }
     reading.done(snapshot);
-  }
-
-  /** Looks up the leases of holds of which nothing is known: a hold may only refuse a request if its lease is alive. */
-  lookUpLeases(done: () => void, unread: (error: unknown) => void): void {
-    const unknown = this.unknownLeases();
-    if (unknown.length === 0) return done();
-    const operations = new Operations();
-    const anchors = readLeases(operations, unknown);
-    this.#host.commit(
-      operations.always(),
-      ({ results, revision }) => {
-        this.sawLeases(anchors, results, revision);
-        // There may be more of them than one transaction can read.
-        this.lookUpLeases(done, unread);
-      },
-      unread,
-    );
-  }
-
-  // Leases
-
-  /** Leases of known holds, as many as one transaction looks up along with the record. */
-  leases(): readonly string[] {
-    return leasesOf(this.snapshot.state).slice(0, MOST_LEASES);
-  }
-
-  /** Leases of known holds of which this process knows nothing, as many as one transaction looks up. */
-  unknownLeases(): readonly string[] {
-    const unknown = leasesOf(this.snapshot.state).filter((lease) => !this.#host.knowsLease(lease));
-    return unknown.slice(0, MOST_LEASES);
-  }
-
-  sawLeases(reads: LeaseReads, results: readonly OperationResult[], revision: Revision): void {
-    for (const [lease, read] of reads) this.#host.sawLease(lease, read.in(results).pairs[0]?.version, revision);
   }
 
   /** Whether some hold is stale, or could be: its lease has ended, or is unknown. */

@@ -36,7 +36,7 @@ import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { Runtime } from '../runtime.ts';
-import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
+import { lookUpLeases, recordOf, sawLeases, type Snapshot, writerOf } from './snapshot.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
@@ -278,7 +278,8 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     if (snapshot === undefined) return this.#refresh(batch, true);
     this.#cached.adopt(snapshot, asked);
     this.#resolveDoubt();
-    this.#cached.lookUpLeases(decide, (error) => this.#recovery.unread(error, this.#again(batch)));
+    const unread = (error: unknown): void => this.#recovery.unread(error, this.#again(batch));
+    lookUpLeases(this.#host, [snapshot.state], decide, unread);
   }
 
   /** The write in doubt has landed or never will. It may have changed what others in this process hold or wait for. */
@@ -338,7 +339,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     const uncertain = batch.some((pending) => pending.uncertain);
     const reads = commit.ifOvertaken;
     // Also of a batch that is read again: a request on a lease that has ended would be decided the same way for ever.
-    if (reads !== undefined) this.#cached.sawLeases(reads.leases, results, revision);
+    if (reads !== undefined) sawLeases(this.#host, reads.leases, { results, revision });
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
     const done = (snapshot: Snapshot<State> | undefined): void => {
