@@ -231,10 +231,6 @@ export class Runtime {
     return { now: this.clock.now(), revision, gone: this.#gone, most };
   }
 
-  monotonic(): number {
-    return this.clock.monotonic();
-  }
-
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
     const { store } = this;
     if (store.transactionNow === undefined) {
@@ -276,20 +272,6 @@ export class Runtime {
         alive?.cancel();
       },
     };
-  }
-
-  /** A read at `revision` found this lease alive, or not there. */
-  sawLease(lease: string, version: number | undefined, revision: Revision): void {
-    this.presence.sawLease(lease, version, revision);
-  }
-
-  knowsLease(lease: string): boolean {
-    return this.anchors.isKnown(lease);
-  }
-
-  /** Once this calls back, no transaction that was sent before can take effect. */
-  fence(done: () => void, failed: (error: unknown) => void): void {
-    this.presence.fence(done, failed);
   }
 
   answer(resource: string, { id, outcome }: Answer<unknown>): void {

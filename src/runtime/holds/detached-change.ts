@@ -4,8 +4,7 @@ import type { Runtime } from '../runtime.ts';
 import { type AnyCommand, outcomeOf, type AnyOutcome } from '../write/pending-command.ts';
 import type { Hold } from './hold.ts';
 import type { DetachedHold, HoldClaim, ModeOutcome } from './terms.ts';
-import type { Parts } from './together-write.ts';
-import type { Want } from './wants.ts';
+import { keptHold, shownHold, type Want } from './wants.ts';
 import { readRange } from '../../store/index.ts';
 import { anchorKey, processOf } from '../layout.ts';
 import { DETACHED_TTL_MS } from '../../core/index.ts';
@@ -21,7 +20,7 @@ import type { AnyResource } from './resource.ts';
  *
  *     a ticket's grant, on a lease of its own ──attach──▶ a hold of this session
  */
-export async function attach(runtime: Runtime, parts: Parts, want: Want, held: DetachedHold): Promise<Hold> {
+export async function attach(runtime: Runtime, want: Want, held: DetachedHold): Promise<Hold> {
   const { resource, holder, id } = held;
   const session = await runtime.ready();
   const writer = runtime.writerFor(resource);
@@ -32,7 +31,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
   const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
   // Kept here before it moves: from the move on, this process hears of a loss.
-  const kept = parts.kept(want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
+  const kept = keptHold(runtime, want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
   const move = { kind: 'extend', holder, id, lease: session.id, from: lease } as AnyCommand;
   const outcome = await outcomeOf(writer, move, runtime.giveUpAt()).catch((error: unknown) => {
     kept.lose({ why: 'disconnected' });
@@ -46,7 +45,7 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   if (former !== undefined) await runtime.store.revokeLease(former).catch(() => undefined);
   await kept.handOut();
   kept.check();
-  return parts.shown(kept);
+  return shownHold(kept);
 }
 
 /** Waits to become the writer, under the session of this process, and keeps the hold alive meanwhile. */

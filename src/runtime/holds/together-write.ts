@@ -24,10 +24,10 @@ import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-
 import { lookUpLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';
 import type { WaitOptions } from './wait-limits.ts';
-import type { KeptHold, Hold } from './hold.ts';
+import type { KeptHold } from './hold.ts';
 import { HoldSet } from './hold-set.ts';
 import type { RequestOptions } from './terms.ts';
-import { type AcquireCommand, commandOf, type Piece, type Want } from './wants.ts';
+import { type AcquireCommand, commandOf, keptHold, type Piece, shownHold } from './wants.ts';
 
 /** How to ask for several resources; `maxHoldMs` and `strategy` are of single ones. */
 export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'strategy'>, WaitOptions {}
@@ -43,13 +43,6 @@ export type TogetherAttempt =
 
 export type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];
 
-/** Makes the hold of a grant, and acquires a single resource: `Signalbox` knows both for each kind. */
-export interface Parts {
-  kept(want: Want, outcome: AnyOutcome, process: string): KeptHold;
-  shown(kept: KeptHold): Hold;
-  acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
-}
-
 /** After this many lost races in a row, it waits for the resources in order instead. */
 const MOST_RACES = 16;
 /** How many resources one transaction reads, at four reads each. */
@@ -61,7 +54,6 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
   readonly until: number;
   readonly #runtime: Runtime;
   readonly #session: Session;
-  readonly #parts: Parts;
   readonly #pieces: readonly Piece[];
   readonly #commands: readonly AcquireCommand[];
   #races = 0;
@@ -71,14 +63,12 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
   constructor(
     runtime: Runtime,
     session: Session,
-    parts: Parts,
     pieces: readonly Piece[],
     options: TogetherOptions & { readonly holder: string },
   ) {
     this.until = runtime.giveUpAt();
     this.#runtime = runtime;
     this.#session = session;
-    this.#parts = parts;
     this.#pieces = pieces;
     const sensitive = options.sensitive === true ? true : undefined;
     const isTold = runtime.witness.isOn || sensitive === true;
@@ -205,7 +195,8 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
   }
 
-  readonly fence = (done: () => void, failed: (error: unknown) => void): void => this.#runtime.fence(done, failed);
+  readonly fence = (done: () => void, failed: (error: unknown) => void): void =>
+    this.#runtime.presence.fence(done, failed);
 
   gone(): void {
     this.#session.end('expired');
@@ -237,9 +228,9 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
       throw fault;
     }
     const kept = this.#pieces.map(({ want, resource }) =>
-      this.#parts.kept(want, outcomes.get(resource) as AnyOutcome, this.#session.id),
+      keptHold(runtime, want, outcomes.get(resource) as AnyOutcome, this.#session.id),
     );
-    const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
+    const holds = new HoldSet(kept.map(shownHold));
     try {
       await Promise.all(kept.map(async (hold) => hold.handOut()));
       // Their limits took time to set, and the first may be over before the last is there.

@@ -124,7 +124,7 @@ export function enter<Joined>(
       const isOurs = pair?.lease === ground.leaseId && recordIn(pair).attempt === about.attempt;
       return isOurs ? joined(ground, pair.createRevision) : undefined;
     },
-    fence: (done, failed) => runtime.fence(done, failed),
+    fence: (done, failed) => runtime.presence.fence(done, failed),
     until: runtime.giveUpAt(),
   });
 }
@@ -176,7 +176,7 @@ function decideJoin<Joined>(
     overtaken: ({ results, revision }) => {
       const [found, own] = results as readonly [ReadResult, ReadResult];
       // Our session has ended, or a fence has raised its epoch.
-      runtime.sawLease(session.id, own.pairs[0]?.version, revision);
+      runtime.presence.sawLease(session.id, own.pairs[0]?.version, revision);
       return found.pairs.length === 0 ? undefined : { ground, pair: found.pairs[0] };
     },
   };

@@ -40,7 +40,7 @@ const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 
 /** What pipelines need of their signalbox. */
-export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
+export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards'> {
   lock(name: string): Lock;
   /** What guards look at, if not the machine that drives the pipeline. */
   readonly adapters: Adapters | undefined;
@@ -165,8 +165,6 @@ export class Driving {
       feed: this.#feed,
       children,
       guards,
-      acquireAll: (wants, terms) => this.#parts.acquireAll(wants, terms),
-      tryAcquireAll: (wants, terms) => this.#parts.tryAcquireAll(wants, terms),
       url,
       env: process.env,
       outer,

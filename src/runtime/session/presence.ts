@@ -90,6 +90,7 @@ export class Presence {
     if (session !== undefined) await leave(this.#host.store, session, visited);
   }
 
+  /** A read at `revision` found this lease alive, or not there. */
   sawLease(lease: string, version: number | undefined, revision: Revision): void {
     const session = this.#session;
     if (session !== undefined && lease === session.id) {
@@ -240,7 +241,7 @@ class Mailbox {
   #readUpTo: Revision = 0;
   /** The history was compacted before all letters up to here were read. */
   #missedUpTo: Revision = 0;
-  readonly #awaited = new Set<() => void>();
+  readonly #awaited: (() => void)[] = [];
 
   /** `over`: the session has ended. */
   constructor(host: Runtime, session: string, over: AbortSignal) {
@@ -286,16 +287,14 @@ class Mailbox {
     const last = pairs[0]?.modRevision;
     const alive = this.#host.clock.keepAlive?.();
     while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {
-      await new Promise<void>((resolve) => this.#awaited.add(resolve));
+      await new Promise<void>((resolve) => this.#awaited.push(resolve));
     }
     alive?.cancel();
     return last !== undefined && this.#missedUpTo <= since && this.#readUpTo >= last;
   }
 
   #progress(): void {
-    const awaited = [...this.#awaited];
-    this.#awaited.clear();
-    for (const resolve of awaited) resolve();
+    for (const resolve of this.#awaited.splice(0)) resolve();
   }
 }
 

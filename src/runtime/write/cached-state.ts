@@ -69,7 +69,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
 
   /** How long ago the snapshot was read or reported. */
   get agedMs(): number {
-    return this.#host.answersAtOnce ? 0 : this.#host.monotonic() - this.#lookedAt;
+    return this.#host.answersAtOnce ? 0 : this.#host.clock.monotonic() - this.#lookedAt;
   }
 
   /** The other process that wrote the record last, if it is alive as far as is known. */
@@ -93,19 +93,19 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     if (reported.revision <= this.snapshot.revision) return;
     this.snapshot = reported;
     this.wholeSince = -1;
-    this.#lookedAt = this.#host.monotonic();
+    this.#lookedAt = this.#host.clock.monotonic();
   }
 
   /** Takes over a snapshot that was read after `asked` commands had been submitted. */
   adopt(snapshot: Snapshot<State>, asked: number): void {
     this.snapshot = snapshot;
-    this.#lookedAt = this.#host.monotonic();
+    this.#lookedAt = this.#host.clock.monotonic();
     this.since = asked;
     // The whole queue was known before; now it is only the front again.
     if (!snapshot.complete) this.wholeSince = -1;
     for (const { lease } of snapshot.state.waiting) {
       // A ticket is on its lease, so a ticket that was read proves that the lease was alive.
-      if (!this.#host.knowsLease(lease)) this.#host.sawLease(lease, 1, snapshot.revision);
+      if (!this.#host.anchors.isKnown(lease)) this.#host.presence.sawLease(lease, 1, snapshot.revision);
     }
   }
 
@@ -138,7 +138,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
       snapshot.mod = revision;
       snapshot.by = this.#host.sender.id;
       snapshot.marks = marksAfter(snapshot.marks, decision.marks);
-      if (!this.#host.answersAtOnce) this.#lookedAt = this.#host.monotonic();
+      if (!this.#host.answersAtOnce) this.#lookedAt = this.#host.clock.monotonic();
     }
     snapshot.revision = revision;
   }
@@ -272,7 +272,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   }
 
   #isUnsure(lease: string): boolean {
-    return this.#host.sender.isGone(lease) || !this.#host.knowsLease(lease);
+    return this.#host.sender.isGone(lease) || !this.#host.anchors.isKnown(lease);
   }
 }
 

@@ -370,9 +370,9 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
         this.#inDoubt = mod;
         for (const pending of rest) pending.doubted(error, mod, seen);
       },
-      fence: (done, failed) => this.#host.fence(done, failed),
+      fence: (done, failed) => this.#host.presence.fence(done, failed),
       isWanted: (error) => {
-        const now = this.#host.monotonic();
+        const now = this.#host.clock.monotonic();
         rest = inTime(rest, now, error);
         this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;

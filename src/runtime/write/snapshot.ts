@@ -170,12 +170,12 @@ export function sawLeases(
   reads: LeaseReads,
   { results, revision }: Pick<TransactionResult, 'results' | 'revision'>,
 ): void {
-  for (const [lease, read] of reads) runtime.sawLease(lease, read.in(results).pairs[0]?.version, revision);
+  for (const [lease, read] of reads) runtime.presence.sawLease(lease, read.in(results).pairs[0]?.version, revision);
 }
 
 /** Leases of holds of which this process knows nothing, as many as one transaction looks up. */
 export function unknownLeases(runtime: Runtime, states: readonly Coordinated[]): readonly string[] {
-  const unknown = states.flatMap(leasesOf).filter((lease) => !runtime.knowsLease(lease));
+  const unknown = states.flatMap(leasesOf).filter((lease) => !runtime.anchors.isKnown(lease));
   return unknown.slice(0, MOST_LEASES);
 }
 
