@@ -57,6 +57,7 @@ describe('a hold that does not answer what was asked for is reported with its va
     ['slots', grantFault({ ...asked, weight: 2 }, has('a', 1, 0, 1)), ''],
     ['the hold of another', grantFault(asked, writer('b', 1)), 'a asked for it, and b was given it'],
     ['another lease', grantFault({ ...asked, lease: 'm' }, writer('a', 1)), 'a asked under the lease m, and got l'],
+    ['another lease of a detached hold', grantFault({ ...asked, lease: 'm', detached: true }, writer('a', 1)), ''],
     ['no token', grantFault(asked, writer('a', 0)), 'a was given token 0'],
     [
       'less of a lock',

@@ -72,6 +72,8 @@ export interface Wish {
   readonly id: string;
   readonly holder: string;
   readonly lease: string;
+  /** A renewal by another process of the same holder moves a detached hold to a lease of that process. */
+  readonly detached?: true;
   readonly mode?: LockMode;
   readonly weight?: number;
 }
@@ -80,11 +82,12 @@ export interface Wish {
  * What is wrong with a hold as the answer to a request; undefined if nothing is. Another hold of the same holder is an answer
  * too: then the request re-entered it, and it may be more than was asked for.
  */
-export function grantFault({ id, holder, lease, mode, weight }: Wish, hold: Hold): string | undefined {
+export function grantFault({ id, holder, lease, detached, mode, weight }: Wish, hold: Hold): string | undefined {
   const { token } = hold;
   const given = hold as Partial<LockHold & SemaphoreHold>;
   if (hold.holder !== holder) return `${holder} asked for it, and ${hold.holder} was given it`;
-  if (hold.id === id && hold.lease !== lease) return `${holder} asked under the lease ${lease}, and got ${hold.lease}`;
+  if (hold.id === id && hold.lease !== lease && detached !== true)
+    return `${holder} asked under the lease ${lease}, and got ${hold.lease}`;
   if (!Number.isSafeInteger(token) || token < 1) return `${holder} was given token ${token}`;
   if (mode === 'exclusive' && given.mode !== mode) return `${holder} asked for it ${mode}, and got it ${given.mode}`;
   if (weight === undefined) return undefined;

@@ -94,6 +94,15 @@ it('of two processes that move one hold from the same lease, one succeeds', () =
   expect([second.outcome.kind, second.state.record.holds[0]?.lease]).toEqual(['lost', 'one']);
 });
 
+it('a writer whose hold was made shared before it heard of its grant does not have what it asked for', () => {
+  const at: Moment = { now: 0, revision: 0, gone: () => false };
+  const request = { id: '1', holder: 'a', lease: 'l', priority: 0, mode: 'exclusive', wait: false } as const;
+  const written = lockTransition(freeLock, { ...request, kind: 'acquire' }, at).state;
+  const read = lockTransition(written, { kind: 'downgrade', holder: 'a' }, at).state;
+  const asked = lockTransition(read, { ...request, kind: 'acquire', again: true }, at);
+  expect([asked.outcome.kind, asked.state === read]).toEqual(['lost', true]);
+});
+
 describe('a holder that asks to write and may still give up', () => {
   const at: Moment = { now: 0, revision: 0, gone: () => false };
   const asks = (id: string, mode: 'shared' | 'exclusive', more: object = {}): LockCommand => {

@@ -141,6 +141,8 @@ function acquire(lock: Lock, command: Acquire<LockRequest>, at: Moment): LockSte
     return grantNow(lock, command, command, undefined, NONE, rules, at);
   }
   const before = command.again === true ? askedBefore(lock, command.id, rules, at) : undefined;
+  // It was granted, and another process of its holder has made it shared since: the caller does not have what it asked for.
+  if (before?.outcome.kind === 'acquired' && !covers(before.outcome.hold.mode, command.mode)) return step(lock, LOST);
   if (before !== undefined) return before;
 
   const own = ownHold(record.holds, command.holder, at);

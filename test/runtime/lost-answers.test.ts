@@ -247,6 +247,26 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', token: later.token }]);
     });
 
+    it('does not end what the same holder has meanwhile: a release that was given up and lands late', async () => {
+      const { fleet, one, here } = await two();
+      const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      one.link.next('transaction', 'late', changesRecord);
+      one.link.next('transaction', 'refused');
+      const releasing = errorOf(here.release(claim));
+      await settled();
+      // The store is away until the caller gives up, so nothing keeps the release from landing later.
+      one.link.cutOff('refusing');
+      await fleet.advance(12_000);
+      expect(await answerOf(releasing)).toMatchObject({ code: 'outcome-unknown' });
+      one.link.reconnect();
+      const asking = here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      await fleet.advance(3_000);
+      const held = await asking;
+      one.link.applyLate();
+      await settled();
+      expect(await here.renew(held)).toMatchObject({ kind: 'refreshed' });
+    });
+
     it('is no release of a hold that another process renewed and then took away', async () => {
       const { fleet, one, here, there } = await two();
       const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
@@ -274,6 +294,34 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       one.link.reconnect();
       await fleet.advance(2_000);
       expect(await releasing).toEqual({ kind: 'already-free' });
+    });
+
+    it('is a grant still if another process of the same holder has renewed it since: a detached acquire', async () => {
+      const { fleet, one, here, there } = await two();
+      await (await here.acquire()).release();
+      one.link.next('transaction', 'severed', changesRecord);
+      const acquiring = here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      await settled();
+      // The hold moves to a lease of the other process.
+      const [held] = (await there.inspect()).holders;
+      expect(await there.extend({ holder: 'job', token: held!.token }, 90_000)).toMatchObject({ kind: 'refreshed' });
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect(await acquiring).toMatchObject({ holder: 'job', token: held!.token });
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', isStale: false }]);
+    });
+
+    it('is lost if another process of the same holder has made it shared since: a detached acquire', async () => {
+      const { fleet, one, here, there } = await two();
+      await (await here.acquire()).release();
+      one.link.next('transaction', 'severed', changesRecord);
+      const acquiring = refusalOf(here.acquireDetached({ holder: 'job', ttlMs: 60_000 }));
+      await settled();
+      const [held] = (await there.inspect()).holders;
+      expect(await there.downgrade({ holder: 'job', token: held!.token })).toMatchObject({ kind: 'downgraded' });
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect(await acquiring).toEqual({ kind: 'lost' });
     });
 
     it('tells that nobody knows where the store cannot be read any more, not that it certainly was not done', async () => {

@@ -123,6 +123,23 @@ describe.each(transports)('reading and writing on $transport', ({ atOnce }) => {
     expect([hold.isValid, hold.mode]).toEqual([true, 'shared']);
   });
 
+  it('an upgrade takes the place of one that is given up at the same moment', async () => {
+    const { here, there } = await two();
+    const reader = await there.acquire({ mode: 'shared' });
+    const first = await here.acquire({ mode: 'shared', holder: 'first' });
+    const second = await here.acquire({ mode: 'shared', holder: 'second' });
+    const quit = new AbortController();
+    const given = refusalOf(first.upgrade({ signal: quit.signal }));
+    await settled();
+    quit.abort();
+    const upgrading = second.upgrade();
+    expect(await given).toMatchObject({ kind: 'aborted' });
+    await settled();
+    expect((await there.inspect()).waiting.map(({ holder }) => holder)).toEqual(['second']);
+    await Promise.all([reader.release(), first.release()]);
+    expect((await upgrading).mode).toBe('exclusive');
+  });
+
   it('an upgrade that is given up in the moment of its grant is given back', async () => {
     const { one, here, there } = await two();
     const hold = await here.acquire({ mode: 'shared' });

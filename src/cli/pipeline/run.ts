@@ -81,7 +81,7 @@ Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runb
     });
 }
 
-/** A variable without a value is a mistake in the call, which is told in the words of `validate`. */
+/** A variable without a value is a mistake in the call. The error reads as that of `validate`. */
 function withValues(loaded: LoadedRunbook, env: Variables = {}): LoadedRunbook {
   if (!loaded.ok) return loaded;
   const missing = runbookVariables(loaded.defined.runbook).filter(

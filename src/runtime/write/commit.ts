@@ -310,8 +310,22 @@ class CommitBuilder<State extends Coordinated> {
       if (request.upgrades === undefined) continue;
       // Two readers that both upgrade would wait for each other for ever: only one upgrade may be in the queue.
       const { queue } = this.#keys;
-      this.#compare.push({ key: `${queue}!`, end: `${queue}"`, target: 'version', is: '=', than: 0 });
+      this.#compare.push(
+        this.#replaced() ?? { key: `${queue}!`, end: `${queue}"`, target: 'version', is: '=', than: 0 },
+      );
     }
+  }
+
+  /** Compares that the upgrade which this write takes out of the queue is still there: then no other upgrade can be. */
+  #replaced(): Compare | undefined {
+    const { answers, withdrawn } = this.#decision;
+    for (const request of this.#moved.leaving) {
+      const than = this.#snapshot.arrivals?.get(request.id);
+      if (request.upgrades === undefined || than === undefined) continue;
+      if (![...answers, ...withdrawn].some(({ id }) => id === request.id)) continue;
+      return { key: ticketKey(this.#keys, request), target: 'create', is: '=', than };
+    }
+    return undefined;
   }
 
   letters(): void {

@@ -164,9 +164,13 @@ export function withdrawal<Command extends AnyCommand, Outcome>(
 function leftBehind<Command extends AnyCommand, Outcome>(
   pending: PendingCommand<Command, Outcome>,
 ): BackgroundCommand<Command, Outcome> | undefined {
+  const { kind } = pending.command;
   // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
   // would land.
-  if (pending.command.kind === 'downgrade') return new BackgroundCommand(pending.command);
+  if (kind === 'downgrade') return new BackgroundCommand(pending.command);
+  // It may still land. Done in the background, it is over before the same holder asks again: otherwise the holder would learn
+  // that it has the resource already, and lose it.
+  if (kind === 'release' && pending.uncertain) return new BackgroundCommand(pending.command);
   // A grant that landed nevertheless has no owner.
   const isWanted = !pending.isOver && pending.leavesRequest;
   return pending.uncertain && (isWanted || pending.wasGivenUp) ? withdrawal(pending) : undefined;

@@ -37,6 +37,8 @@ export interface Believer {
 /** A user that asks for something, or has just given up. */
 interface Asking {
   under: number;
+  /** The processes in which it asked. */
+  readonly processes: Set<SimulatedProcess>;
   /** When the last request was settled. */
   settledAt: number;
   wantsToWrite: boolean;
@@ -45,8 +47,8 @@ interface Asking {
 /** Users that can learn of a loss only afterwards must learn of it within this time. */
 const HEARD_MS = 12_000;
 /**
- * After this time in which every call reaches the store, a request that was given up leaves no trace. Until then its process
- * may still resolve a lost answer.
+ * After this time in which every call of its process is answered, a request that was given up leaves no trace. Until then its
+ * process may still resolve a lost answer.
  */
 const NO_TRACE_MS = 10_000;
 
@@ -216,10 +218,11 @@ export class Checker {
   }
 
   /** Records that a named holder asks for it; returns the function to call once that is settled, one way or the other. */
-  asks(resource: string, holder: string, wantsToWrite: boolean): () => void {
+  asks(resource: string, holder: string, wantsToWrite: boolean, process: SimulatedProcess): () => void {
     const key = `${resource} ${holder}`;
-    const asking = this.#asking.get(key) ?? { under: 0, settledAt: 0, wantsToWrite: false };
+    const asking = this.#asking.get(key) ?? { under: 0, processes: new Set(), settledAt: 0, wantsToWrite: false };
     this.#asking.set(key, asking);
+    asking.processes.add(process);
     asking.under += 1;
     if (wantsToWrite) asking.wantsToWrite = true;
     let isOver = false;
@@ -241,8 +244,9 @@ export class Checker {
   }
 
   /** Whether a user still asks, or gave up so recently that its process may not have withdrawn the request yet. */
-  #mayLeaveTrace({ under, settledAt }: Asking): boolean {
-    return under > 0 || this.#world.now - Math.max(settledAt, this.#world.lostAt) < NO_TRACE_MS;
+  #mayLeaveTrace({ under, settledAt, processes }: Asking): boolean {
+    const since = Math.max(settledAt, ...[...processes].map(({ lostAt }) => lostAt));
+    return under > 0 || this.#world.now - since < NO_TRACE_MS;
   }
 
   // What users count

@@ -38,7 +38,7 @@ export class Faults {
     const fate = this.#drawFate(kind, process);
     if (fate.kind !== 'well') {
       this.count(fate.kind);
-      process.world.lostAt = process.world.now;
+      process.lostAt = process.world.now;
     }
     return fate;
   }

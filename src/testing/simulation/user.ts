@@ -132,7 +132,7 @@ export abstract class User {
     wantsToWrite: boolean,
     ask: () => Promise<T>,
   ): Promise<T> {
-    const settled = this.checker.asks(resource, holder, wantsToWrite);
+    const settled = this.checker.asks(resource, holder, wantsToWrite, this.process);
     try {
       return await ask();
     } finally {

@@ -26,8 +26,6 @@ export class World {
   takesTurns = false;
   /** From here on no fault happens. */
   isCalm = false;
-  /** When a process last failed to reach the store. */
-  lostAt = 0;
   readonly #trace: string[] = [];
   #happenings: Happening[] = [];
   #now = 0;
@@ -158,6 +156,8 @@ export class SimulatedProcess {
   readonly world: World;
   isDead = false;
   isPaused = false;
+  /** When one of its calls last failed to reach the store, or got no answer. */
+  lostAt = 0;
   /** How much faster than the store's its clock runs, within the drift of a real one. */
   readonly #rate: number;
   #wallOffset = 0;
