@@ -156,7 +156,9 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     }
     const { isClosed } = piece.machine;
     const keys = resourceKeys(piece.machine.kind, piece.name);
-    const commit = commitOf(keys, view, decision, this.#runtime.sender, witness, isClosed(decision.state), undefined);
+    const { sender } = this.#runtime;
+    const draft = { keys, snapshot: view, decision, sender, witness, isClosed: isClosed(decision.state) };
+    const commit = commitOf(draft, undefined);
     if (commit === undefined) throw new TypeError('the whole queue was read');
     return commit.transaction;
   }

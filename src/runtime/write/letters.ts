@@ -2,8 +2,8 @@
 import { type Answer, nameProblem, requestProblem, recordProblem } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
 import type { KeyValue } from '../../store/index.ts';
-import type { WriterIdentity } from './commit.ts';
-import { type Decision, mailed } from './decision.ts';
+import type { Draft } from './commit.ts';
+import { mailed } from './decision.ts';
 import {
   type DelegationReply,
   type DelegationRequest,
@@ -20,27 +20,28 @@ import {
   type Fields,
 } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Coordinated } from './machines.ts';
 import { isObject } from '../stored.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
-import { marksAfter, type Snapshot } from './snapshot.ts';
+import { marksAfter } from './snapshot.ts';
 
 /** Tickets in a report: enough for as many handoffs without a read of the queue. */
 const REPORTED = 32;
 /** Longer reports are left out: every letter of the write has the report, and stores limit the size of a transaction. */
 const LONGEST_REPORT = 8 * 1024;
 
+/** `arriving` and `head`: the requests that join the queue by the write, and its entry in the witness. */
 export function lettersOf(
-  resource: string,
-  decision: Decision<Coordinated>,
-  sender: WriterIdentity,
-  reportOnce: () => Report | undefined,
+  draft: Draft,
+  arriving: readonly Ticket[],
+  head: Head | undefined,
 ): ReadonlyMap<string, Letter> {
+  const { decision, sender } = draft;
+  const { resource } = draft.keys;
   const letters = new Map<string, Letter>();
   let reports: Pick<Letter, 'reports'> | undefined;
   const reported = (): Pick<Letter, 'reports'> => {
     if (reports === undefined) {
-      const report = reportOnce();
+      const report = reportOf(draft, arriving, head);
       reports = report === undefined ? {} : { reports: [report] };
     }
     return reports;
@@ -77,12 +78,9 @@ export function lettersOf(
 }
 
 /** Reports the state that the write makes, without `arriving`: tickets of other processes may have arrived before them. */
-export function reportOf(
-  resource: string,
-  snapshot: Snapshot<Coordinated>,
-  decision: Decision<Coordinated>,
+function reportOf(
+  { keys: { resource }, snapshot, decision, sender }: Draft,
   arriving: readonly Ticket[],
-  by: string,
   head: Head | undefined,
 ): Report | undefined {
   const { record, waiting } = decision.state;
@@ -99,7 +97,7 @@ export function reportOf(
   const { queueRevision } = snapshot;
   const marks = marksAfter(snapshot.marks, decision.marks);
   const optional = { ...(more && { more }), ...(marks.length > 0 && { marks }), ...(head && { head }) };
-  const report: Report = { resource, record, by, waiting: front, ...optional, queueRevision };
+  const report: Report = { resource, record, by: sender.id, waiting: front, ...optional, queueRevision };
   return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }
 

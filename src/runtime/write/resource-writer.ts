@@ -192,8 +192,8 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
       if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
       const mayQueue = host.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(decision.state);
-      const { sender } = host;
-      commit = commitOf(this.keys, snapshot, decision, sender, witness, isClosed, mayQueue, this.#delegation.isKeeper);
+      const draft = { keys: this.keys, snapshot, decision, sender: host.sender, witness, isClosed };
+      commit = commitOf(draft, mayQueue, this.#delegation.isKeeper);
     } catch (error) {
       return this.#fail(batch, error);
     }
