@@ -15,9 +15,9 @@ import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation.ts';
 import { Holdings, Waiters } from './holds/holdings.ts';
 import { Measures } from './observe/measures.ts';
-import { processOf } from './layout.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
-import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
+import { processOf, type ResourceKind } from './layout.ts';
+import { type AnyMachine, lockMachine, semaphoreMachine } from './write/machines.ts';
+import { type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
 import type { RuntimeObserver } from './observer.ts';
 import { OwnLeases } from './session/leases.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
@@ -63,7 +63,7 @@ export class Runtime {
   #serial = 0;
   readonly #stop = new AbortController();
   readonly #observers: RuntimeObserver[] = [];
-  readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
+  readonly #writers = new Map<string, ResourceWriter>();
   /** Enters every write. */
   readonly witness: Witness;
   readonly presence: Presence;
@@ -94,25 +94,21 @@ export class Runtime {
 
   // For locks, semaphores and holds
 
-  writer<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
-    machine: Machine<State, Command, Outcome>,
-    name: string,
-  ): ResourceWriter<State, Command, Outcome> {
-    const key = `${machine.kind}/${name}`;
-    let writer = this.#writers.get(key) as ResourceWriter<State, Command, Outcome> | undefined;
-    if (writer === undefined) {
-      writer = new ResourceWriter(machine, name, this);
-      this.#writers.set(key, writer as unknown as ResourceWriter<never, never, never>);
-      if (this.#writers.size > MOST_WRITERS) this.#forgetOldestWriter();
-    }
-    return writer;
+  writer({ kind }: { readonly kind: ResourceKind }, name: string): ResourceWriter {
+    return this.writerFor(`${kind}/${name}`);
   }
 
   /** The writer of a resource by its full name, such as `lock/main`. */
-  writerFor(resource: string): ResourceWriter<Coordinated, AnyCommand, AnyOutcome> {
-    const slash = resource.indexOf('/');
-    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
-    return this.writer(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
+  writerFor(resource: string): ResourceWriter {
+    let writer = this.#writers.get(resource);
+    if (writer === undefined) {
+      const slash = resource.indexOf('/');
+      const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
+      writer = new ResourceWriter(machine as unknown as AnyMachine, resource.slice(slash + 1), this);
+      this.#writers.set(resource, writer);
+      if (this.#writers.size > MOST_WRITERS) this.#forgetOldestWriter();
+    }
+    return writer;
   }
 
   /** A forgotten writer only costs a read of its resource. Should two writers exist for one resource, they cost a lost race. */

@@ -8,7 +8,6 @@ import type { Failure } from '../../failure.ts';
 import { backoffMs } from '../write/backoff.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { wrongGrant } from '../layout.ts';
-import type { Coordinated } from '../write/machines.ts';
 import {
   type AnyCommand,
   type AnyOutcome,
@@ -24,14 +23,11 @@ import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../tracer.ts';
 import type { Waiter } from './holdings.ts';
 
-/** The writer of either machine. */
-export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
-
 /** Makes the caller's value of an outcome; undefined if the outcome is a refusal. */
 export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options) => T | Promise<T> | undefined;
 
 export class Acquisition<T, Options extends WaitOptions | undefined> extends PendingCommand implements Waiter {
-  readonly writer: AnyWriter;
+  readonly writer: ResourceWriter;
   readonly process: string;
   readonly #runtime: Runtime;
   readonly #options: Options;
@@ -58,7 +54,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   constructor(
     runtime: Runtime,
-    writer: AnyWriter,
+    writer: ResourceWriter,
     command: AnyCommand,
     process: string,
     options: Options,

@@ -68,7 +68,7 @@ export async function upgrade(of: AnyResource, claim: HoldClaim, options: WaitOp
       const command = { kind: 'upgrade', holder, id, request, lease: session.id, wait } as AnyCommand;
       const deliver = (answer: AnyOutcome): AnyOutcome => answer;
       const waiting = wait ? left : undefined;
-      new UpgradeAcquisition(runtime, of.anyWriter, command, session.id, waiting, deliver, resolve, reject).ask();
+      new UpgradeAcquisition(runtime, of.writer, command, session.id, waiting, deliver, resolve, reject).ask();
     });
     // The answer may have taken so long that the lease of the hold has ended by now.
     if (outcome.hold !== undefined && !renewing.isAlive()) return { kind: 'lost' };

@@ -4,7 +4,7 @@
  */
 import type { Hold as Grant, LossReason, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { AnyWriter } from './acquisition.ts';
+import type { ResourceWriter } from '../write/resource-writer.ts';
 import { followOuter, HoldLimit } from './hold-ends.ts';
 import {
   type AnyCommand,
@@ -125,7 +125,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   readonly resource: string;
   readonly process: string;
   protected readonly runtime: Runtime;
-  protected readonly writer: AnyWriter;
+  protected readonly writer: ResourceWriter;
   readonly #reentry: boolean;
   #grant: G;
   /** Of a re-entry: the outer hold, if this process has it. */
@@ -140,7 +140,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   #limit: HoldLimit | undefined;
   #following: { readonly over: AbortController; readonly begun: Promise<void> } | undefined;
 
-  constructor(runtime: Runtime, writer: AnyWriter, grant: G, process: string, reentry: boolean) {
+  constructor(runtime: Runtime, writer: ResourceWriter, grant: G, process: string, reentry: boolean) {
     this.runtime = runtime;
     this.writer = writer;
     this.#grant = grant;

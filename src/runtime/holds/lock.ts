@@ -3,7 +3,6 @@ import type {
   Hold as Grant,
   Json,
   Lock as LockState,
-  LockCommand,
   LockHold as LockGrant,
   LockMode,
   LockOutcome,
@@ -68,12 +67,12 @@ export interface LockView<Meta = Json> extends ResourceView<
 
 /** A lock by its name. `Meta`: the type of the metadata that its holders give. */
 export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<Meta> & LockOptions<Meta>> {
-  readonly #resource: Resource<LockState, LockCommand, LockOutcome>;
+  readonly #resource: Resource<LockState, LockOutcome>;
 
   /** @internal */
   constructor(runtime: Runtime, name: string) {
-    const resource = new Resource<LockState, LockCommand, LockOutcome>(runtime, lockMachine, name, askForLock);
-    super(resource as never, shownHold);
+    const resource = new Resource<LockState, LockOutcome>(runtime, lockMachine, name, askForLock);
+    super(resource, shownHold);
     this.#resource = resource;
   }
 
@@ -102,12 +101,12 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
    */
   async upgrade(claim: HoldClaim, options: WaitOptions = {}): Promise<ModeOutcome> {
     refuseWrongValues(options, WAIT);
-    return upgrade(this.#resource as never, claim, options);
+    return upgrade(this.#resource, claim, options);
   }
 
   /** Makes a detached hold of a writer shared, without a release in between: waiting readers join. */
   async downgrade(claim: HoldClaim): Promise<ModeOutcome> {
-    return downgrade(this.#resource as never, claim);
+    return downgrade(this.#resource, claim);
   }
 
   /** Who holds it, who waits for it, and which rules bind them. */
@@ -151,11 +150,11 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
     outcome: AnyOutcome,
     options: LockOptions<unknown> | undefined,
   ): LockHold | Promise<LockHold> | undefined => {
-    const { runtime, anyWriter } = this.#resource;
+    const { runtime, writer } = this.#resource;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as LockGrant;
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
-    const kept = new KeptLockHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
+    const kept = new KeptLockHold(runtime, writer, grant, runtime.sender.id, reentry);
     refuseReader(kept, options?.mode);
     const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);

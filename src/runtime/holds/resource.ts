@@ -11,12 +11,12 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { Acquisition, type AnyWriter, type Deliver } from './acquisition.ts';
+import { Acquisition, type Deliver } from './acquisition.ts';
 import { type WaitOptions, sessionWithin } from './wait-limits.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
-import type { Coordinated, Machine } from '../write/machines.ts';
+import type { Coordinated } from '../write/machines.ts';
 import { type Doer, abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
@@ -61,14 +61,14 @@ type AskOptions = RequestOptions<unknown> & WaitOptions;
 /**
  * A lock or a semaphore, as the objects of users see it: they keep it private, because nothing in it is for users.
  */
-export class Resource<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
+export class Resource<State extends Coordinated, Outcome extends AnyOutcome> {
   readonly name: string;
   readonly runtime: Runtime;
-  readonly writer: ResourceWriter<State, Command, Outcome>;
+  readonly writer: ResourceWriter;
   readonly #kind: ResourceKind;
   readonly #askFor: AskFor<AnyCommand>;
 
-  constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string, askFor: AskFor<AnyCommand>) {
+  constructor(runtime: Runtime, machine: { readonly kind: ResourceKind }, name: string, askFor: AskFor<AnyCommand>) {
     this.runtime = runtime;
     this.name = name;
     this.#kind = machine.kind;
@@ -123,7 +123,7 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     return new Promise((resolve, reject) => {
       const one = new Acquisition(
         runtime,
-        this.anyWriter,
+        this.writer,
         command,
         session.id,
         options,
@@ -138,13 +138,9 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
     });
   }
 
-  get anyWriter(): AnyWriter {
-    return this.writer as unknown as AnyWriter;
-  }
-
   submit(command: object, mark?: string): Promise<Outcome> {
     this.runtime.refuseIfClosed();
-    return outcomeOf(this.writer, command as unknown as Command, this.runtime.giveUpAt(), mark);
+    return outcomeOf(this.writer, command as AnyCommand, this.runtime.giveUpAt(), mark) as Promise<Outcome>;
   }
 
   /** Submits a command that must run once, and undo no later one of another process: a mark finds it if its answer is lost. */
@@ -170,9 +166,9 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
 
   async look(): Promise<{ view: Snapshot<State>; holders: readonly HolderView[] }> {
     this.runtime.refuseIfClosed();
-    const view = await this.untilAnswered(
-      () => new Promise<Snapshot<State>>((resolve, reject) => this.writer.look(resolve, reject)),
-    );
+    const view = (await this.untilAnswered(
+      () => new Promise<Snapshot<Coordinated>>((resolve, reject) => this.writer.look(resolve, reject)),
+    )) as Snapshot<State>;
     const holds = view.state.record.holds as readonly Grant[];
     const holders = await Promise.all(holds.map((hold) => this.#holderView(hold)));
     return { view, holders };
@@ -221,8 +217,8 @@ export class Resource<State extends Coordinated, Command extends AnyCommand, Out
 
 /** A resource of either kind, where the difference does not matter. */
 export type AnyResource = Pick<
-  Resource<Coordinated, AnyCommand, AnyOutcome>,
-  'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'tieOf' | 'untilAnswered'
+  Resource<Coordinated, AnyOutcome>,
+  'runtime' | 'resource' | 'askUnder' | 'writer' | 'submit' | 'leaseIdOf' | 'tieOf' | 'untilAnswered'
 >;
 
 /** The fields that every request has; those that were not given are left out. */
@@ -250,7 +246,7 @@ export function refused(resource: string, outcome: unknown): NotAcquired {
   return new NotAcquired(resource, outcome as Refusal);
 }
 
-type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome>, 'name' | 'break' | 'configure'>;
+type Any = AnyResource & Pick<Resource<Coordinated, AnyOutcome>, 'name' | 'break' | 'configure'>;
 
 const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 

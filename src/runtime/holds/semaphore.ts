@@ -5,7 +5,6 @@ import {
   type Json,
   type Request,
   type Semaphore as SemaphoreState,
-  type SemaphoreCommand,
   type SemaphoreHold as SemaphoreGrant,
   type SemaphoreOutcome,
   availableSlots,
@@ -102,7 +101,7 @@ export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-dra
 /** What `undrain` answers. */
 export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
 
-type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome>;
+type Slots = Resource<SemaphoreState, SemaphoreOutcome>;
 
 /** A detached hold of slots, with their numbers. */
 type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
@@ -119,7 +118,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     const resource: Slots = new Resource(runtime, semaphoreMachine, name, (id, lease, options, wait) =>
       askForSlots(id, lease, options, wait, named.capacity),
     );
-    super(resource as never, shownHold);
+    super(resource, shownHold);
     this.#resource = resource;
     this.#named = named;
   }
@@ -234,11 +233,11 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
   }
 
   readonly #holdOf = (outcome: AnyOutcome): SemaphoreHold | Promise<SemaphoreHold> | undefined => {
-    const { runtime, anyWriter } = this.#resource;
+    const { runtime, writer } = this.#resource;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
-    const kept = new KeptSemaphoreHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
+    const kept = new KeptSemaphoreHold(runtime, writer, grant, runtime.sender.id, reentry);
     const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };

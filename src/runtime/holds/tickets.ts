@@ -105,7 +105,7 @@ export async function collect(
   const notYet: Waiting = { kind: 'waiting', ticket: claim.ticket, position: undefined, holders: [] };
   try {
     // A lease may have ended while nobody here waited.
-    of.anyWriter.settle(true);
+    of.writer.settle(true);
     let isFollowing = false;
     for (;;) {
       const found = await look(of, claim);
@@ -178,7 +178,7 @@ type Found =
 
 async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<Found> {
   const { state } = await of.untilAnswered(
-    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.anyWriter.look(resolve, reject)),
+    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.writer.look(resolve, reject)),
   );
   const holds = state.record.holds as unknown as readonly Grant[];
   const place = state.waiting.findIndex(({ id }) => id === ticket);
@@ -249,7 +249,7 @@ class TicketWaiter implements Waiter {
     this.#runtime = of.runtime;
     this.#ticket = ticket;
     this.process = processOf(ticket);
-    this.writer = of.anyWriter;
+    this.writer = of.writer;
     this.holder = holder;
   }
 

@@ -2,7 +2,7 @@
  * The writer's cached state of its resource: a snapshot, and how fresh it is. Three things advance it: what the writer reads,
  * what other processes report, and what the writer commits.
  */
-import { type Answer, NONE, type Request } from '../../core/index.ts';
+import { type Answer, NONE } from '../../core/index.ts';
 import {
   Operations,
   type OperationResult,
@@ -13,7 +13,7 @@ import {
 import type { Commit } from './commit.ts';
 import type { Decision } from './decision.ts';
 import type { Report, ResourceKeys } from '../layout.ts';
-import type { Coordinated, Machine } from './machines.ts';
+import type { AnyMachine, Coordinated } from './machines.ts';
 import type { Runtime } from '../runtime.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
 import { NO_CHAIN, headIn } from './witness.ts';
@@ -37,30 +37,30 @@ import {
   writerOf,
 } from './snapshot.ts';
 
-export interface Reading<State extends Coordinated> {
+export interface Reading {
   /** Undefined if the whole queue has to be read. */
-  done(snapshot: Snapshot<State> | undefined): void;
+  done(snapshot: Snapshot<Coordinated> | undefined): void;
   /** The record or a ticket cannot be read, or breaks a promise. */
   malformed(error: unknown): void;
   /** The store was not reached, or did not answer. */
   unread(error: unknown): void;
 }
 
-export class CachedState<State extends Coordinated, Command extends AnyCommand, Outcome> {
-  snapshot: Snapshot<State>;
+export class CachedState {
+  snapshot: Snapshot<Coordinated>;
   /** How many commands had been submitted when the snapshot was read: it is newer than all of these. */
   since = -1;
   /** The same for the last read of the whole queue. */
   wholeSince = -1;
-  readonly #machine: Machine<State, Command, Outcome>;
+  readonly #machine: AnyMachine;
   readonly #keys: ResourceKeys;
   readonly #host: Runtime;
   /** When the snapshot was read or reported, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The newest report that is not in the snapshot yet: it came while a commit was on its way. */
-  #reported: Snapshot<State> | undefined;
+  #reported: Snapshot<Coordinated> | undefined;
 
-  constructor(machine: Machine<State, Command, Outcome>, keys: ResourceKeys, host: Runtime) {
+  constructor(machine: AnyMachine, keys: ResourceKeys, host: Runtime) {
     this.#machine = machine;
     this.#keys = keys;
     this.#host = host;
@@ -97,7 +97,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   }
 
   /** Takes over a snapshot that was read after `asked` commands had been submitted. */
-  adopt(snapshot: Snapshot<State>, asked: number): void {
+  adopt(snapshot: Snapshot<Coordinated>, asked: number): void {
     this.snapshot = snapshot;
     this.#lookedAt = this.#host.clock.monotonic();
     this.since = asked;
@@ -110,7 +110,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   }
 
   /** Carries the snapshot on over our own write at `revision`. */
-  advance(decision: Decision<State>, commit: Commit, { revision, results }: TransactionResult): void {
+  advance(decision: Decision<Coordinated>, commit: Commit, { revision, results }: TransactionResult): void {
     const { snapshot } = this;
     const { arriving } = commit;
     const { arrivals } = snapshot;
@@ -187,7 +187,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   /** After a write that was decided on the record as it is, if `known`. */
   leavesUnserved(
     batch: readonly { readonly command: AnyCommand }[],
-    { answers }: Decision<State>,
+    { answers }: Decision<Coordinated>,
     commit: Commit,
     known: boolean,
   ): boolean {
@@ -213,7 +213,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     return arriving.length === 0 || couldBeServed();
   }
 
-  #couldServe(state: State & { readonly waiting: readonly Request[] }): boolean {
+  #couldServe(state: Coordinated): boolean {
     if (state.waiting.length === 0) return false;
     const at = this.#host.moment(this.#host.revision);
     return this.#machine.transition(state, this.#machine.settle, at).state !== state;
@@ -222,7 +222,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   // Reads
 
   /** Reads a snapshot, and whether the leases of the known holds are alive. */
-  refresh(whole: boolean, reading: Reading<State>): void {
+  refresh(whole: boolean, reading: Reading): void {
     // Our own lease as well: a fence that got no answer may have landed since, and raised our epoch.
     const { id } = this.#host.sender;
     const leases = leasesOf(this.snapshot.state).slice(0, MOST_LEASES);
@@ -230,11 +230,11 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   }
 
   /** Reads a snapshot of the whole state, and leaves the cached state as it is. */
-  look(reading: Reading<State>): void {
+  look(reading: Reading): void {
     this.#read(true, [], reading);
   }
 
-  #read(whole: boolean, leases: readonly string[], reading: Reading<State>): void {
+  #read(whole: boolean, leases: readonly string[], reading: Reading): void {
     const operations = new Operations();
     const snapshot = readSnapshot(operations, this.#keys, this.#host.witness.isOn, whole);
     const anchors = readLeases(operations, leases);
@@ -253,9 +253,9 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     reads: SnapshotReads,
     results: readonly OperationResult[],
     revision: Revision,
-    reading: Pick<Reading<State>, 'done' | 'malformed'>,
+    reading: Pick<Reading, 'done' | 'malformed'>,
   ): void {
-    let snapshot: Snapshot<State> | undefined;
+    let snapshot: Snapshot<Coordinated> | undefined;
     try {
       snapshot = snapshotFrom(this.#machine, reads, results, revision);
     } catch (error) {
@@ -282,6 +282,6 @@ function isToNamed({ id, outcome }: Answer<unknown>): boolean {
   return hold !== undefined && hold.holder !== id;
 }
 
-function withoutTickets<State extends Coordinated>(state: State, tickets: readonly Ticket[]): State {
+function withoutTickets(state: Coordinated, tickets: readonly Ticket[]): Coordinated {
   return { ...state, waiting: state.waiting.filter((request) => !tickets.includes(request)) };
 }

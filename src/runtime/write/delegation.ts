@@ -27,7 +27,6 @@ import {
 import { withdrawal } from './recovery.ts';
 import { type DelegationRequest, encode, type DelegationReply, type Letter, mailboxKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Coordinated } from './machines.ts';
 import type { ResourceWriter } from './resource-writer.ts';
 import type { Timer } from '../../clock.ts';
 import type { WriterIdentity } from './commit.ts';
@@ -39,8 +38,8 @@ const DELEGATED_WRITES = 64;
 /** Losing a race on a snapshot older than this is no sign of contention: the snapshot was stale. */
 const FRESH_MS = 10;
 
-export class Delegation<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
-  readonly #writer: ResourceWriter<State, Command, Outcome>;
+export class Delegation {
+  readonly #writer: ResourceWriter;
   readonly #host: Runtime;
   /** How many more writes to delegate. */
   #toDelegate = 0;
@@ -48,7 +47,7 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
   #toKeep = 0;
   #underWay = 0;
 
-  constructor(writer: ResourceWriter<State, Command, Outcome>, host: Runtime) {
+  constructor(writer: ResourceWriter, host: Runtime) {
     this.#writer = writer;
     this.#host = host;
   }
@@ -79,7 +78,7 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
   }
 
   /** Whether the keeper takes this write over. */
-  takes(keeper: string | undefined, batch: PendingCommand<Command, Outcome>[], changesRecord: boolean): boolean {
+  takes(keeper: string | undefined, batch: PendingCommand[], changesRecord: boolean): boolean {
     if (this.#toDelegate === 0 || keeper === undefined) return false;
     if (batch.every(isSureSettle)) {
       this.#nudge(keeper, batch);
@@ -88,16 +87,13 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
     // A write that only changes the queue compares no record, so it does not race.
     if (!changesRecord || batch.every(isSettle)) return false;
     const { sender } = this.#host;
-    if (
-      !batch.every((pending) => isSureSettle(pending) || canBeDelegated(pending as unknown as PendingCommand, sender))
-    )
-      return false;
+    if (!batch.every((pending) => isSureSettle(pending) || canBeDelegated(pending, sender))) return false;
     this.#delegateTo(keeper, batch);
     return true;
   }
 
   /** Asks the keeper to serve the queue, and looks after the timeout whether it did. */
-  #nudge(keeper: string, batch: readonly PendingCommand<Command, Outcome>[]): void {
+  #nudge(keeper: string, batch: readonly PendingCommand[]): void {
     this.#toDelegate -= 1;
     this.#host.delegationMail.nudge(keeper, this.#writer.resource);
     const look = (): void => {
@@ -110,7 +106,7 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
   }
 
   /** Sends the commands to the keeper. The writer continues meanwhile: two processes that delegate to each other would otherwise both block. */
-  #delegateTo(keeper: string, batch: readonly PendingCommand<Command, Outcome>[]): void {
+  #delegateTo(keeper: string, batch: readonly PendingCommand[]): void {
     this.#toDelegate -= 1;
     // Every write serves the queue anyway.
     const left = batch.filter((pending) => !isSettle(pending));
@@ -120,7 +116,7 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
       done: (outcomes) => {
         this.#isDelegated(left, false);
         for (const [place, pending] of left.entries()) {
-          pending.outcome = outcomes[place] as Outcome;
+          pending.outcome = outcomes[place];
           pending.events = NONE;
           this.#writer.settled(pending);
         }
@@ -143,7 +139,7 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
     });
   }
 
-  #isDelegated(batch: readonly PendingCommand<Command, Outcome>[], isDelegated: boolean): void {
+  #isDelegated(batch: readonly PendingCommand[], isDelegated: boolean): void {
     this.#underWay += isDelegated ? 1 : -1;
     for (const pending of batch) pending.isDelegated = isDelegated;
   }
@@ -158,7 +154,7 @@ export class Delegation<State extends Coordinated, Command extends AnyCommand, O
   #carryOut(delegated: DelegationRequest): void {
     if (this.#toDelegate === 0) this.#toKeep = DELEGATED_WRITES;
     for (let place = 0; place < delegated.commands.length; place++) {
-      this.#writer.submit(new DelegatedCommand(delegated, place) as unknown as PendingCommand<Command, Outcome>);
+      this.#writer.submit(new DelegatedCommand(delegated, place));
     }
   }
 }

@@ -39,17 +39,17 @@ export function ticketOf(command: Request & AnyCommand & { force?: true }): Tick
   return ticket;
 }
 
-export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome> {
+export abstract class PendingCommand {
   // Declared here and set in the constructor: V8 takes a slow path to define the fields of a class with many subclasses.
 
-  declare command: Command;
+  declare command: AnyCommand;
   /** When to give up on a store that cannot be reached, on the monotonic clock. */
   declare until: number;
   /** Its number among the commands of its writer: a state that refuses it must have been read later. */
   declare asked: number;
   /** How many attempts were made. */
   declare attempts: number;
-  declare outcome: Outcome | undefined;
+  declare outcome: AnyOutcome | undefined;
   /** Events that no write carries. */
   declare events: readonly Event[];
   /** Whether the decision changes something. If not, it is a refusal, and has to rest on a fresh state. */
@@ -59,7 +59,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   /** That attempt: the outcome if it landed, the record it was decided on, what this process had seen by then, and the error. */
   declare unanswered:
     | {
-        readonly outcome: Outcome | undefined;
+        readonly outcome: AnyOutcome | undefined;
         readonly mod: Revision;
         readonly seen: Revision;
         readonly error: unknown;
@@ -74,7 +74,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   /** Must be decided on the whole queue. */
   declare seesAll: boolean;
 
-  constructor(command: Command, until: number) {
+  constructor(command: AnyCommand, until: number) {
     this.command = command;
     this.until = until;
     this.asked = 0;
@@ -97,9 +97,9 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
       this.unanswered = { outcome, mod, seen, error };
     }
     this.doubt();
-    const { hold } = (outcome ?? {}) as AnyOutcome;
+    const { hold } = outcome ?? {};
     // The next attempt means this very hold: by then, the same holder may have another one.
-    if (hold !== undefined && (this.command as AnyCommand).kind === 'release') {
+    if (hold !== undefined && this.command.kind === 'release') {
       this.command = { ...this.command, id: hold.id };
     }
   }
@@ -135,16 +135,21 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
     return false;
   }
 
-  abstract settled(outcome: Outcome): void;
+  abstract settled(outcome: AnyOutcome): void;
   abstract failed(error: unknown): void;
 }
 
 /** A command whose caller awaits a promise. */
-class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
-  readonly settled: (outcome: Outcome) => void;
+class AwaitedCommand extends PendingCommand {
+  readonly settled: (outcome: AnyOutcome) => void;
   readonly failed: (error: unknown) => void;
 
-  constructor(command: Command, until: number, settled: (outcome: Outcome) => void, failed: (error: unknown) => void) {
+  constructor(
+    command: AnyCommand,
+    until: number,
+    settled: (outcome: AnyOutcome) => void,
+    failed: (error: unknown) => void,
+  ) {
     super(command, until);
     this.settled = settled;
     this.failed = failed;
@@ -152,8 +157,8 @@ class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Outcome> 
 }
 
 /** A command without a caller: its effect shows in the store. */
-export class BackgroundCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
-  constructor(command: Command) {
+export class BackgroundCommand extends PendingCommand {
+  constructor(command: AnyCommand) {
     super(command, Number.POSITIVE_INFINITY);
   }
 
@@ -207,7 +212,7 @@ export class Again extends PendingCommand {
 const MOST_ATTEMPTS = 3;
 
 /** A command that another process delegated to this one. Nobody in this process waits for it. */
-export class DelegatedCommand extends BackgroundCommand<AnyCommand, AnyOutcome> {
+export class DelegatedCommand extends BackgroundCommand {
   readonly delegated: DelegationRequest;
   readonly place: number;
 
@@ -231,14 +236,14 @@ export class DelegatedCommand extends BackgroundCommand<AnyCommand, AnyOutcome> 
 }
 
 /** Submits a command and resolves with its outcome. */
-export function outcomeOf<Command, Outcome>(
-  writer: { submit(pending: PendingCommand<Command, Outcome>): void },
-  command: Command,
+export function outcomeOf(
+  writer: { submit(pending: PendingCommand): void },
+  command: AnyCommand,
   until: number,
   mark?: string,
-): Promise<Outcome> {
-  return new Promise<Outcome>((resolve, reject) => {
-    const asked = new AwaitedCommand<Command, Outcome>(command, until, resolve, reject);
+): Promise<AnyOutcome> {
+  return new Promise((resolve, reject) => {
+    const asked = new AwaitedCommand(command, until, resolve, reject);
     asked.mark = mark;
     writer.submit(asked);
   });
@@ -249,32 +254,32 @@ const BATCH = 24;
 /** The most bytes of reasons and metadata in one transaction: a ticket is in both branches, and stores limit the bytes too. */
 const BATCH_BYTES = 128 * 1024;
 
-interface Returned<Command, Outcome> {
-  batch: PendingCommand<Command, Outcome>[];
+interface Returned {
+  batch: PendingCommand[];
   readonly error: unknown;
 }
 
-export class Backlog<Command extends AnyCommand, Outcome> {
+export class Backlog {
   /** How many commands were submitted so far: tells whether a read came before or after a command. */
   asked = 0;
-  #pending: PendingCommand<Command, Outcome>[] = [];
+  #pending: PendingCommand[] = [];
   /** Delegated commands that the keeper did not answer. */
-  readonly #returned: Returned<Command, Outcome>[] = [];
+  readonly #returned: Returned[] = [];
 
-  add(pending: PendingCommand<Command, Outcome>): void {
+  add(pending: PendingCommand): void {
     this.#pending.push(pending);
   }
 
-  addReturned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
+  addReturned(batch: PendingCommand[], error: unknown): void {
     this.#returned.push({ batch, error });
   }
 
-  takeReturned(): Returned<Command, Outcome> | undefined {
+  takeReturned(): Returned | undefined {
     return this.#returned.shift();
   }
 
   /** Takes as many commands as fit into one write. */
-  take(): PendingCommand<Command, Outcome>[] {
+  take(): PendingCommand[] {
     const pending = this.#pending;
     const count = fitting(pending);
     if (pending.length > count) return pending.splice(0, count);
@@ -283,7 +288,7 @@ export class Backlog<Command extends AnyCommand, Outcome> {
   }
 
   /** Adds as many commands to the batch as still fit into its write. */
-  takeAlong(batch: PendingCommand<Command, Outcome>[]): PendingCommand<Command, Outcome>[] {
+  takeAlong(batch: PendingCommand[]): PendingCommand[] {
     const all = [...batch, ...this.#pending];
     const count = Math.max(batch.length, fitting(all));
     this.#pending = all.slice(count);
@@ -310,7 +315,7 @@ function fitting(pending: readonly { readonly command: AnyCommand }[]): number {
 }
 
 /** The tickets of the requests that join the queue if another process writes first. */
-export function waitingOf(batch: readonly PendingCommand<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
+export function waitingOf(batch: readonly PendingCommand[]): readonly Ticket[] {
   const tickets: Ticket[] = [];
   if (batch.some(({ uncertain }) => uncertain)) return tickets;
   for (const pending of batch) {
@@ -333,7 +338,7 @@ export function isAwaited(pending: unknown): boolean {
  * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also says that it is
  * sensitive, even if the witness is off: the process that serves it may have switched the witness on.
  */
-export function stamp(pending: PendingCommand<AnyCommand, AnyOutcome>, witness: Witness): void {
+export function stamp(pending: PendingCommand, witness: Witness): void {
   if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
   const { trace, sensitive } = pending.command;
   pending.command = { ...pending.command, origin: witness.origin(trace, sensitive) };
@@ -360,8 +365,8 @@ export function isSettle({ command }: { readonly command: AnyCommand }): boolean
 }
 
 /** Whether a command is unfinished: then it is replaced by the command for the rest. */
-export function continues<Command, Outcome extends AnyOutcome>(pending: PendingCommand<Command, Outcome>): boolean {
-  const outcome = pending.outcome as (AnyOutcome & { readonly then?: Command }) | undefined;
+export function continues(pending: PendingCommand): boolean {
+  const outcome = pending.outcome as (AnyOutcome & { readonly then?: AnyCommand }) | undefined;
   if (outcome?.kind !== 'unfinished' || outcome.then === undefined) return false;
   pending.command = outcome.then;
   return true;
@@ -388,11 +393,7 @@ export function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertai
  * Settles a request as queued, if the failed commit put its ticket into the queue. `isHeld`: the resource has a holder; if
  * not, the commit failed only because it rested on a guess.
  */
-export function queuedInstead(
-  pending: PendingCommand<AnyCommand, AnyOutcome>,
-  commit: Commit,
-  isHeld: boolean,
-): boolean {
+export function queuedInstead(pending: PendingCommand, commit: Commit, isHeld: boolean): boolean {
   if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
   pending.settled({ kind: 'queued', isHeld } as AnyOutcome);
   return true;

@@ -16,7 +16,6 @@ import type { OperationResult } from '../../store/index.ts';
 import {
   DelegatedCommand,
   type AnyCommand,
-  type AnyOutcome,
   type PendingCommand,
   requestIn,
   ticketOf,
@@ -138,10 +137,7 @@ export function isRepeat(
 }
 
 /** Without commands whose mark says that they have landed, and without requests that the batch has twice. */
-export function withoutRepeats<Command extends AnyCommand, Outcome extends AnyOutcome>(
-  batch: PendingCommand<Command, Outcome>[],
-  snapshot: Snapshot<Coordinated>,
-): PendingCommand<Command, Outcome>[] {
+export function withoutRepeats(batch: PendingCommand[], snapshot: Snapshot<Coordinated>): PendingCommand[] {
   if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
   if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
     const rest = withoutMarked(batch, snapshot);
@@ -152,18 +148,14 @@ export function withoutRepeats<Command extends AnyCommand, Outcome extends AnyOu
 }
 
 /** Takes back a request that its caller gave up. */
-export function withdrawal<Command extends AnyCommand, Outcome>(
-  pending: PendingCommand<Command, Outcome>,
-): BackgroundCommand<Command, Outcome> {
+export function withdrawal(pending: PendingCommand): BackgroundCommand {
   const ticket = pending.ticket ?? ticketOf(pending.command as unknown as Request & AnyCommand);
   const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
-  return new BackgroundCommand(cancel as Command);
+  return new BackgroundCommand(cancel);
 }
 
 /** Replaces a command whose caller gets an error, in its place in the queue, so that it comes before the next request. */
-function leftBehind<Command extends AnyCommand, Outcome>(
-  pending: PendingCommand<Command, Outcome>,
-): BackgroundCommand<Command, Outcome> | undefined {
+function leftBehind(pending: PendingCommand): BackgroundCommand | undefined {
   const { kind } = pending.command;
   // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
   // would land.
@@ -177,12 +169,8 @@ function leftBehind<Command extends AnyCommand, Outcome>(
 }
 
 /** The commands that still have time. The others fail with `error`. */
-export function inTime<Command extends AnyCommand, Outcome>(
-  batch: readonly PendingCommand<Command, Outcome>[],
-  now: number,
-  error: unknown,
-): PendingCommand<Command, Outcome>[] {
-  const rest: PendingCommand<Command, Outcome>[] = [];
+export function inTime(batch: readonly PendingCommand[], now: number, error: unknown): PendingCommand[] {
+  const rest: PendingCommand[] = [];
   for (const pending of batch) {
     if (pending.until > now) {
       rest.push(pending);
@@ -200,10 +188,10 @@ export function inTime<Command extends AnyCommand, Outcome>(
  * attempt has not landed, and never will: it compares a record that is gone, or will be after the next attempt. So the command
  * is tried again; but a `break` fails, because it means the holders of that time.
  */
-export function withoutMarked<Command extends AnyCommand, Outcome>(
-  batch: PendingCommand<Command, Outcome>[],
+export function withoutMarked(
+  batch: PendingCommand[],
   { mod, marks }: Pick<Snapshot<Coordinated>, 'mod' | 'marks'>,
-): PendingCommand<Command, Outcome>[] {
+): PendingCommand[] {
   return batch.filter((pending) => {
     const { mark, unanswered } = pending;
     if (mark === undefined || unanswered?.outcome === undefined || unanswered.mod === mod) return true;

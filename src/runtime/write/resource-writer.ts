@@ -22,7 +22,6 @@ import {
   stamp,
   waitingOf,
   DelegatedCommand,
-  type AnyCommand,
   type AnyOutcome,
   type PendingCommand,
   BackgroundCommand,
@@ -34,7 +33,7 @@ import { decide, type Decision } from './decision.ts';
 import { CachedState } from './cached-state.ts';
 import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
-import type { Coordinated, Machine } from './machines.ts';
+import type { AnyMachine, Coordinated } from './machines.ts';
 import type { Runtime } from '../runtime.ts';
 import { lookUpLeases, recordOf, sawLeases, type Snapshot, writerOf } from './snapshot.ts';
 
@@ -42,21 +41,21 @@ import { lookUpLeases, recordOf, sawLeases, type Snapshot, writerOf } from './sn
 const SERVED = 32;
 const ignore = (): void => undefined;
 
-export class ResourceWriter<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
+export class ResourceWriter {
   readonly resource: string;
   readonly keys: ResourceKeys;
-  readonly #machine: Machine<State, Command, Outcome>;
+  readonly #machine: AnyMachine;
   readonly #host: Runtime;
-  readonly #cached: CachedState<State, Command, Outcome>;
-  readonly #delegation: Delegation<State, Command, Outcome>;
-  readonly #backlog = new Backlog<Command, Outcome>();
+  readonly #cached: CachedState;
+  readonly #delegation: Delegation;
+  readonly #backlog = new Backlog();
   #busy = false;
   #onIdle: (() => void)[] = [];
   readonly #recovery: Recovery;
   /** A write got no answer: it may still land while the record has this mod revision. */
   #inDoubt: Revision | undefined;
 
-  constructor(machine: Machine<State, Command, Outcome>, name: string, host: Runtime) {
+  constructor(machine: AnyMachine, name: string, host: Runtime) {
     this.#machine = machine;
     this.#host = host;
     this.resource = `${machine.kind}/${name}`;
@@ -66,7 +65,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     this.#recovery = new Recovery(host);
   }
 
-  submit(pending: PendingCommand<Command, Outcome>): void {
+  submit(pending: PendingCommand): void {
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
     if (this.#host.witness.isOn || pending.command.sensitive === true) stamp(pending, this.#host.witness);
@@ -96,7 +95,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
   }
 
   /** Takes back delegated commands that the keeper did not answer. */
-  returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
+  returned(batch: PendingCommand[], error: unknown): void {
     this.#backlog.addReturned(batch, error);
     if (this.#busy) return;
     this.#busy = true;
@@ -128,7 +127,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
    * then find nothing to do, and no failed write gets in the way of the others. `seesAll`: reads the queue to its end.
    */
   settle(looksFirst = false, seesAll = false): void {
-    const settle = new BackgroundCommand<Command, Outcome>(this.#machine.settle);
+    const settle = new BackgroundCommand(this.#machine.settle);
     settle.looksFirst = looksFirst;
     settle.seesAll = seesAll;
     this.submit(settle);
@@ -146,9 +145,9 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
   }
 
   /** Reads the whole state from the store. */
-  look(done: (snapshot: Snapshot<State>) => void, failed: (error: unknown) => void): void {
+  look(done: (snapshot: Snapshot<Coordinated>) => void, failed: (error: unknown) => void): void {
     this.#cached.look({
-      done: (snapshot) => done(snapshot as Snapshot<State>),
+      done: (snapshot) => done(snapshot as Snapshot<Coordinated>),
       malformed: failed,
       unread: failed,
     });
@@ -164,11 +163,11 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     this.checkIdle();
   }
 
-  #attempt(batch: PendingCommand<Command, Outcome>[]): void {
+  #attempt(batch: PendingCommand[]): void {
     const { witness } = this.#host;
     if (!witness.isKnown) return this.#askWitness(batch);
     for (let i = 0; i < batch.length; i++) {
-      const pending = batch[i] as PendingCommand<Command, Outcome>;
+      const pending = batch[i] as PendingCommand;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
       // These commands need a state that was read after they were submitted.
@@ -182,7 +181,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     const { snapshot } = this.#cached;
     // The queue has tickets, and none of them is known: the commit of a decision without them would fail.
     if (snapshot.othersWait && snapshot.state.waiting.length === 0) return this.#refresh(batch, false);
-    let decision: Decision<State>;
+    let decision: Decision<Coordinated>;
     let commit: Commit | undefined;
     try {
       const at = host.moment(host.revision, SERVED);
@@ -215,7 +214,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
   }
 
   /** A process without a session does not know yet whether its writes are entered. */
-  #askWitness(batch: PendingCommand<Command, Outcome>[]): void {
+  #askWitness(batch: PendingCommand[]): void {
     this.#host.witness.know(
       () => {
         this.#recovery.read();
@@ -226,14 +225,14 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
   }
 
   /** The batch would change nothing. That is an answer only if the state was read after the commands were submitted. */
-  #refuse(batch: PendingCommand<Command, Outcome>[]): void {
+  #refuse(batch: PendingCommand[]): void {
     if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
     this.#next();
   }
 
   /** Hands a command its outcome. */
-  settled(pending: PendingCommand<Command, Outcome>): void {
+  settled(pending: PendingCommand): void {
     const { unanswered, outcome, until } = pending;
     if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
       return this.#handOut(pending);
@@ -244,12 +243,12 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     );
   }
 
-  #handOut(pending: PendingCommand<Command, Outcome>, outcome = pending.outcome): void {
+  #handOut(pending: PendingCommand, outcome = pending.outcome): void {
     if (pending.events.length > 0) this.#host.emit(this.resource, pending.events);
-    pending.settled(outcome as Outcome);
+    pending.settled(outcome as AnyOutcome);
   }
 
-  #refresh(batch: PendingCommand<Command, Outcome>[], wholeQueue: boolean): void {
+  #refresh(batch: PendingCommand[], wholeQueue: boolean): void {
     const whole = wholeQueue || batch.some(needsWhole);
     const { asked } = this.#backlog;
     this.#cached.refresh(whole, {
@@ -270,8 +269,8 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
 
   /** Without a snapshot, the whole queue has to be read. */
   #adopt(
-    batch: PendingCommand<Command, Outcome>[],
-    snapshot: Snapshot<State> | undefined,
+    batch: PendingCommand[],
+    snapshot: Snapshot<Coordinated> | undefined,
     asked: number,
     decide: () => void,
   ): void {
@@ -291,8 +290,8 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
   }
 
   #landed(
-    batch: readonly PendingCommand<Command, Outcome>[],
-    decision: Decision<State>,
+    batch: readonly PendingCommand[],
+    decision: Decision<Coordinated>,
     commit: Commit,
     result: TransactionResult,
     asked: number,
@@ -306,9 +305,9 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     if (known) this.#cached.since = asked;
     else this.#sawRecord(result, commit);
 
-    let again: PendingCommand<Command, Outcome>[] | undefined;
+    let again: PendingCommand[] | undefined;
     for (let i = 0; i < batch.length; i++) {
-      const pending = batch[i] as PendingCommand<Command, Outcome>;
+      const pending = batch[i] as PendingCommand;
       if (continues(pending) || !(pending.effective || known)) again = [...(again ?? []), pending];
       else this.settled(pending);
     }
@@ -330,7 +329,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
 
   /** Another process wrote first. */
   #overtaken(
-    batch: PendingCommand<Command, Outcome>[],
+    batch: PendingCommand[],
     commit: Commit,
     { results, revision }: TransactionResult,
     asked: number,
@@ -342,7 +341,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     if (reads !== undefined) sawLeases(this.#host, reads.leases, { results, revision });
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
-    const done = (snapshot: Snapshot<State> | undefined): void => {
+    const done = (snapshot: Snapshot<Coordinated> | undefined): void => {
       const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
       let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit, isHeld)) : batch;
       rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
@@ -362,7 +361,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
   }
 
   /** How a batch continues after the store did not answer. */
-  #again(batch: PendingCommand<Command, Outcome>[], seen = this.#cached.snapshot.mod): Attempt {
+  #again(batch: PendingCommand[], seen = this.#cached.snapshot.mod): Attempt {
     let rest = batch;
     return {
       doubted: (error) => {
@@ -388,7 +387,7 @@ export class ResourceWriter<State extends Coordinated, Command extends AnyComman
     };
   }
 
-  #fail(batch: readonly PendingCommand<Command, Outcome>[], error: unknown): void {
+  #fail(batch: readonly PendingCommand[], error: unknown): void {
     // A command that another process delegated must not fail the commands of this process.
     const asked = batch.filter((pending) => !(pending instanceof DelegatedCommand));
     if (asked.length > 0 && asked.length < batch.length) return this.#attempt(asked);
