@@ -90,8 +90,8 @@ const mutants: readonly Mutant[] = [
     name: 'a request sent again blindly after an unknown outcome is granted twice',
     shownBy: 42,
     file: 'runtime/write/resource-writer.ts',
-    right: '(error) => this.#recovery.failed(error, this.#again(batch, seen)),',
-    wrong: '() => this.#attempt(batch),',
+    right: 'this.#recovery.failed(error, this.#again(batch, seen, answersUnseen));',
+    wrong: 'void [error, answersUnseen];\n        this.#attempt(batch);',
   },
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',

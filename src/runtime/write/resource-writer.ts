@@ -54,6 +54,8 @@ export class ResourceWriter {
   readonly #recovery: Recovery;
   /** A write got no answer: it may still land while the record has this mod revision. */
   #inDoubt: Revision | undefined;
+  /** A write of tickets alone, which answered requests, got no answer: the record does not show whether it landed. */
+  #answersInDoubt = false;
 
   constructor(machine: AnyMachine, name: string, host: Runtime) {
     this.#machine = machine;
@@ -209,7 +211,10 @@ export class ResourceWriter {
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
-      (error) => this.#recovery.failed(error, this.#again(batch, seen)),
+      (error) => {
+        const answersUnseen = !committed.changesRecord && decision.answers.length > 0;
+        this.#recovery.failed(error, this.#again(batch, seen, answersUnseen));
+      },
     );
   }
 
@@ -228,6 +233,7 @@ export class ResourceWriter {
   #refuse(batch: PendingCommand[]): void {
     if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
+    this.#lookForAnswers();
     this.#next();
   }
 
@@ -283,10 +289,21 @@ export class ResourceWriter {
 
   /** The write in doubt has landed or never will. It may have changed what others in this process hold or wait for. */
   #resolveDoubt(): void {
-    const { mod, state } = this.#cached.snapshot;
-    if (this.#inDoubt === undefined || this.#inDoubt === mod) return;
+    if (this.#inDoubt === undefined || this.#inDoubt === this.#cached.snapshot.mod) return;
     this.#inDoubt = undefined;
-    this.#host.reconcile(this.resource, new Set(state.record.holds.map(({ id }) => id)));
+    this.#reconcile();
+  }
+
+  /** The batch in doubt has been decided again. If its first attempt landed, the requests that it answered wait here in vain. */
+  #lookForAnswers(): void {
+    if (!this.#answersInDoubt) return;
+    this.#answersInDoubt = false;
+    this.#reconcile();
+  }
+
+  #reconcile(): void {
+    const { holds } = this.#cached.snapshot.state.record;
+    this.#host.reconcile(this.resource, new Set(holds.map(({ id }) => id)));
   }
 
   #landed(
@@ -315,6 +332,7 @@ export class ResourceWriter {
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
+    this.#lookForAnswers();
     if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, decision, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
@@ -360,13 +378,14 @@ export class ResourceWriter {
     this.#cached.decode(reads.snapshot, results, revision, { done, malformed });
   }
 
-  /** How a batch continues after the store did not answer. */
-  #again(batch: PendingCommand[], seen = this.#cached.snapshot.mod): Attempt {
+  /** How a batch continues after the store did not answer. `answersUnseen`: its write answered requests, and no record shows that. */
+  #again(batch: PendingCommand[], seen = this.#cached.snapshot.mod, answersUnseen = false): Attempt {
     let rest = batch;
     return {
       doubted: (error) => {
         const { mod } = this.#cached.snapshot;
         this.#inDoubt = mod;
+        if (answersUnseen) this.#answersInDoubt = true;
         for (const pending of rest) pending.doubted(error, mod, seen);
       },
       fence: (done, failed) => this.#host.presence.fence(done, failed),
@@ -375,6 +394,8 @@ export class ResourceWriter {
         rest = inTime(rest, now, error);
         this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;
+        // A later batch may not look at the queue.
+        if (this.#answersInDoubt) this.settle(true);
         this.#next();
         return false;
       },

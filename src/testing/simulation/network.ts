@@ -178,6 +178,8 @@ class CutWatch implements Watch {
   #ended = false;
   #wake: (() => void) | undefined;
   #latest = 0;
+  /** What is on its way, in order. Two times that are equal by intent may differ by a rounding error. */
+  readonly #coming: (() => void)[] = [];
 
   constructor(
     world: World,
@@ -230,11 +232,12 @@ class CutWatch implements Watch {
   }
 
   #inOrder(arrive: () => void): void {
+    this.#coming.push(arrive);
     this.#latest = Math.max(this.#latest, this.#world.now + this.#faults.watchDelayMs());
     this.#world.schedule(
       this.#latest - this.#world.now,
       () => {
-        arrive();
+        this.#coming.shift()?.();
         this.#wake?.();
       },
       this.#process,
