@@ -96,9 +96,9 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
     shownBy: 36,
-    file: 'runtime/write/resource-writer.ts',
-    right: 'this.#inDoubt = mod;',
-    wrong: '',
+    file: 'runtime/write/recovery.ts',
+    right: 'this.#record = record;',
+    wrong: 'void record;',
   },
   {
     name: 'nobody wakes those who wait for the dead',

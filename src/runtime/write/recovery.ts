@@ -12,7 +12,7 @@
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Request } from '../../core/index.ts';
-import type { OperationResult } from '../../store/index.ts';
+import type { OperationResult, Revision } from '../../store/index.ts';
 import {
   DelegatedCommand,
   type AnyCommand,
@@ -109,6 +109,43 @@ export class Recovery {
     };
     const timer = this.#host.later(backoffMs(failures), over, keepsAlive);
     cut?.addEventListener('abort', over, { once: true });
+  }
+}
+
+/** The writes of one resource that got no answer. They may have changed what this process holds or waits for. */
+export class Doubts {
+  readonly #reconcile: () => void;
+  /** A write may still land while the record has this mod revision. */
+  #record: Revision | undefined;
+  /** A write of tickets alone answered requests: the record does not show whether it landed. */
+  areAnswersUnseen = false;
+
+  constructor(reconcile: () => void) {
+    this.#reconcile = reconcile;
+  }
+
+  unanswered(record: Revision, answersUnseen: boolean): void {
+    this.#record = record;
+    if (answersUnseen) this.areAnswersUnseen = true;
+  }
+
+  /** A later write of this process has landed, so an earlier one never will. */
+  overwritten(): void {
+    this.#record = undefined;
+  }
+
+  /** If the record is another one, the write in doubt has landed or never will. */
+  sawRecord(record: Revision): void {
+    if (this.#record === undefined || this.#record === record) return;
+    this.#record = undefined;
+    this.#reconcile();
+  }
+
+  /** The batch in doubt has been decided again. If its first attempt landed, the requests that it answered wait here in vain. */
+  decidedAgain(): void {
+    if (!this.areAnswersUnseen) return;
+    this.areAnswersUnseen = false;
+    this.#reconcile();
   }
 }
 

@@ -26,7 +26,7 @@ import {
   type PendingCommand,
   BackgroundCommand,
 } from './pending-command.ts';
-import { inTime, isOutdated, withoutRepeats, type Attempt, Recovery } from './recovery.ts';
+import { inTime, isOutdated, withoutRepeats, type Attempt, Doubts, Recovery } from './recovery.ts';
 import { type Commit, commitOf, takingBack } from './commit.ts';
 import { Delegation } from './delegation.ts';
 import { decide, type Decision } from './decision.ts';
@@ -52,10 +52,7 @@ export class ResourceWriter {
   #busy = false;
   #onIdle: (() => void)[] = [];
   readonly #recovery: Recovery;
-  /** A write got no answer: it may still land while the record has this mod revision. */
-  #inDoubt: Revision | undefined;
-  /** A write of tickets alone, which answered requests, got no answer: the record does not show whether it landed. */
-  #answersInDoubt = false;
+  readonly #doubts = new Doubts(() => this.#reconcile());
 
   constructor(machine: AnyMachine, name: string, host: Runtime) {
     this.#machine = machine;
@@ -143,16 +140,13 @@ export class ResourceWriter {
 
   #takeOverReport(): void {
     this.#cached.takeOverReport();
-    this.#resolveDoubt();
+    this.#doubts.sawRecord(this.#cached.snapshot.mod);
   }
 
   /** Reads the whole state from the store. */
   look(done: (snapshot: Snapshot<Coordinated>) => void, failed: (error: unknown) => void): void {
-    this.#cached.look({
-      done: (snapshot) => done(snapshot as Snapshot<Coordinated>),
-      malformed: failed,
-      unread: failed,
-    });
+    const whole = (snapshot: Snapshot<Coordinated> | undefined): void => done(snapshot as Snapshot<Coordinated>);
+    this.#cached.look({ done: whole, malformed: failed, unread: failed });
   }
 
   #next(): void {
@@ -233,7 +227,7 @@ export class ResourceWriter {
   #refuse(batch: PendingCommand[]): void {
     if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
-    this.#lookForAnswers();
+    this.#doubts.decidedAgain();
     this.#next();
   }
 
@@ -282,25 +276,12 @@ export class ResourceWriter {
   ): void {
     if (snapshot === undefined) return this.#refresh(batch, true);
     this.#cached.adopt(snapshot, asked);
-    this.#resolveDoubt();
+    this.#doubts.sawRecord(this.#cached.snapshot.mod);
     const unread = (error: unknown): void => this.#recovery.unread(error, this.#again(batch));
     lookUpLeases(this.#host, [snapshot.state], decide, unread);
   }
 
-  /** The write in doubt has landed or never will. It may have changed what others in this process hold or wait for. */
-  #resolveDoubt(): void {
-    if (this.#inDoubt === undefined || this.#inDoubt === this.#cached.snapshot.mod) return;
-    this.#inDoubt = undefined;
-    this.#reconcile();
-  }
-
-  /** The batch in doubt has been decided again. If its first attempt landed, the requests that it answered wait here in vain. */
-  #lookForAnswers(): void {
-    if (!this.#answersInDoubt) return;
-    this.#answersInDoubt = false;
-    this.#reconcile();
-  }
-
+  /** A write without an answer may have changed what others in this process hold or wait for. */
   #reconcile(): void {
     const { holds } = this.#cached.snapshot.state.record;
     this.#host.reconcile(this.resource, new Set(holds.map(({ id }) => id)));
@@ -316,7 +297,7 @@ export class ResourceWriter {
     const known = commit.changesRecord || decision.restsOnRecord;
     this.#cached.advance(decision, commit, result);
     if (commit.changesRecord) {
-      this.#inDoubt = undefined;
+      this.#doubts.overwritten();
       this.#delegation.wrote();
     }
     if (known) this.#cached.since = asked;
@@ -332,7 +313,7 @@ export class ResourceWriter {
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    this.#lookForAnswers();
+    this.#doubts.decidedAgain();
     if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, decision, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
@@ -341,7 +322,7 @@ export class ResourceWriter {
   /** Takes over the record that a write of tickets alone read. */
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
     if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
-    this.#resolveDoubt();
+    this.#doubts.sawRecord(this.#cached.snapshot.mod);
     if (this.#cached.ticketsLeaveUnserved(commit)) this.settle();
   }
 
@@ -384,8 +365,7 @@ export class ResourceWriter {
     return {
       doubted: (error) => {
         const { mod } = this.#cached.snapshot;
-        this.#inDoubt = mod;
-        if (answersUnseen) this.#answersInDoubt = true;
+        this.#doubts.unanswered(mod, answersUnseen);
         for (const pending of rest) pending.doubted(error, mod, seen);
       },
       fence: (done, failed) => this.#host.presence.fence(done, failed),
@@ -395,7 +375,7 @@ export class ResourceWriter {
         this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;
         // A later batch may not look at the queue.
-        if (this.#answersInDoubt) this.settle(true);
+        if (this.#doubts.areAnswersUnseen) this.settle(true);
         this.#next();
         return false;
       },
