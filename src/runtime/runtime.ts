@@ -18,7 +18,6 @@ import { Measures } from './observe/measures.ts';
 import { processOf, type ResourceKind } from './layout.ts';
 import { type AnyMachine, lockMachine, semaphoreMachine } from './write/machines.ts';
 import { type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
-import type { RuntimeObserver } from './observer.ts';
 import { OwnLeases } from './session/leases.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
 
@@ -35,6 +34,23 @@ export interface RuntimeOptions {
   readonly witness?: WitnessSettings | undefined;
   /** On a store that can tell when this process ends, its session ends with it. */
   readonly process?: ProcessIdentity | undefined;
+}
+
+/**
+ * How a part of a signalbox observes this process. `Signalbox` connects the parts in one place; a part implements only what it
+ * acts on. Observers must neither throw nor wait: a write or a watch calls them.
+ */
+export interface RuntimeObserver {
+  /** Events that no write carries. */
+  localEvents?(resource: string, events: readonly Event[]): void;
+  /** A holder that may hold something else has begun to wait, or was granted one thing while it waits for another. */
+  waitChanged?(): void;
+  /** Leases of other processes have ended. */
+  leasesEnded?(): void;
+  /** A session of this process has ended. */
+  sessionEnded?(session: Session): void;
+  /** Called now and then, in case an event was missed. */
+  backstop?(): void;
 }
 
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */

@@ -11,8 +11,7 @@ import { type Event, isCount } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
 import { readRange } from '../../store/index.ts';
 import { encode } from '../layout.ts';
-import type { RuntimeObserver } from '../observer.ts';
-import type { Runtime } from '../runtime.ts';
+import type { RuntimeObserver, Runtime } from '../runtime.ts';
 import { isObject } from '../stored.ts';
 
 /** How often requests for locks and semaphores were denied since the store was made. */

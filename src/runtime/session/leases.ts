@@ -1,11 +1,15 @@
-/** The leases that this process makes apart from its session: for holds that outlive the session, and for limits. */
+/**
+ * The leases that this process makes apart from its session, for holds that outlive the session and for limits; and the roles that
+ * one process of a store has at a time: each is an anchor on the lease of its session.
+ */
 import { Failure } from '../../failure.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { type Lease, pairIn } from '../../store/index.ts';
-import { anchorKey, encode } from '../layout.ts';
+import { anchorKey, encode, decode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { persistently, send } from '../write/write-once.ts';
 import type { Session } from './session.ts';
+import { readEach } from '../stored.ts';
 
 /** Most holds end soon; of those that last, the id is looked up. */
 const MOST_GIVEN = 10_000;
@@ -83,4 +87,26 @@ export class OwnLeases {
     this.#givenIds.delete(name);
     return id;
   }
+}
+
+/** Takes the role if no process has it. Answers whether this process has it now. */
+export async function takeRole(runtime: Runtime, role: string): Promise<boolean> {
+  const { session, store, stopped } = runtime;
+  if (session === undefined) return false;
+  const key = anchorKey(role);
+  const { results } = await store.transaction(
+    {
+      compare: [
+        { key, target: 'version', is: '=', than: 0 },
+        { key: anchorKey(session.id), target: 'version', is: '>', than: 0 },
+      ],
+      success: [{ do: 'put', key, value: encode(session.id), lease: session.leaseId }],
+      failure: [{ do: 'read', key }],
+    },
+    stopped,
+  );
+  const [read] = results;
+  // A key that cannot be read names nobody, and must not keep every process from the role.
+  const [holder = session.id] = read?.do === 'read' ? readEach(read.pairs, (pair) => decode<unknown>(pair)) : [];
+  return holder === session.id;
 }
