@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { caught, type Edit, firstViolation, type Mutant, simulatorOf } from './mutants.ts';
-import { closedCutOff, contended, rare, rows, standsStill } from './rows.ts';
+import { closedCutOff, contended, rows, standsStill } from './rows.ts';
 
 /** So many seeds are enough for each of these; the real thing passes a thousand. */
 const SEEDS = 400;
@@ -175,16 +175,9 @@ const mutants: readonly Mutant[] = [
   },
 ];
 
-describe('a bug that no seed shows at present', () => {
-  it.each(rare)('can still be planted: $name', async (mutant) => {
-    const run = await simulatorOf(mutant.name, [mutant]);
-    expect((await run(1, mutant.workload, false)).virtualMs).toBeGreaterThan(0);
-  });
-});
-
 describe('a bug that was there once is caught by the simulator', () => {
   it.each(rows)('$name', async (mutant) => {
-    expect(await caught(mutant, ROW_SEEDS, mutant.workload)).toBeDefined();
+    expect((await caught(mutant, ROW_SEEDS, mutant.workload))?.seed).toBeLessThanOrEqual(ROW_SEEDS);
   });
 });
 

@@ -52,16 +52,16 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   },
   {
     name: 'an acquire that is repeated rests on a lease whose end is still on its way',
-    workload: 'names',
-    shownBy: 332_942,
+    workload: 'moments',
+    shownBy: 13,
     file: 'runtime/holds/detached.ts',
     right: 'if (of.runtime.holdings.isGivenUp(grant.lease))',
     wrong: "if (grant.lease === '')",
   },
   {
     name: 'a detached hold is handed out although the write that granted it gave it to another',
-    workload: 'names',
-    shownBy: 7996,
+    workload: 'moments',
+    shownBy: 3,
     file: 'runtime/holds/detached.ts',
     right: 'if (isKnownLost(of, grant)) throw',
     wrong: 'if (false) throw',
@@ -234,16 +234,16 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   },
   {
     name: 'what was granted together stays, if one of it was taken away before the answer came',
-    workload: 'holds',
-    shownBy: 508_187,
+    workload: 'moments',
+    shownBy: 129,
     file: 'runtime/holds/together-write.ts',
     right: 'if (!isThere) return undefined;',
     wrong: 'if (outcomes.size < this.#pieces.length) return undefined;',
   },
   {
     name: 'a release by token is said to have landed although the same holder got more elsewhere, and released that',
-    workload: 'names',
-    shownBy: 28_704,
+    workload: 'moments',
+    shownBy: 3,
     file: 'runtime/write/ended.ts',
     right: 'if (claim.token !== undefined && held.token !== claim.token) return false;',
     wrong: 'void claim;',
@@ -272,61 +272,52 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     right: 'if (held === undefined)',
     wrong: 'if (held === undefined) return true;\n        if (held === undefined)',
   },
-];
-
-/**
- * Real bugs, put back, that no seed shows at present: each is rare, and other writes of the resource soon hide it. `shownBy` is
- * the seed that showed it last, before a change of the source or of the workload shifted the schedules. The one of `configure`
- * was never seen here, only by a script of its own.
- */
-export const rare: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
-    workload: 'answers',
-    shownBy: 52,
+    workload: 'moments',
+    shownBy: 70,
     file: 'runtime/write/cached-state.ts',
     right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
     wrong: 'void [answers, isToNamed];',
   },
   {
     name: 'a release that got no answer is said to have landed although the hold was taken away before it',
-    shownBy: 717,
-    workload: 'names',
+    shownBy: 1,
+    workload: 'moments',
     file: 'runtime/write/ended.ts',
     right: 'isOurs && (await presence.hasReadAllSince(seen, until));',
     wrong: 'isOurs;',
-    // The history tells of most releases; where the store has forgotten it, only letters do.
-    oftener: [
-      {
-        file: 'runtime/write/ended.ts',
-        right: 'return await fromHistory();',
-        wrong: "throw new Failure('compacted', '');",
-      },
-    ],
   },
   {
     name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
-    workload: 'holds',
-    shownBy: 310,
-    oftener: [contended],
+    workload: 'moments',
+    shownBy: 108,
     file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
     wrong: 'pending',
   },
   {
     name: 'an upgrade that got no answer in time leaves its ticket',
-    workload: 'answers',
-    shownBy: 78,
+    workload: 'moments',
+    shownBy: 1,
     file: 'runtime/write/recovery.ts',
     right: 'const isWanted = !pending.isOver && pending.leavesRequest;',
     wrong: "const isWanted = !pending.isOver && (pending.command as AnyCommand).kind === 'acquire';",
   },
   {
     name: 'a waiter in another process is not served after configure lets it past a dead holder',
-    workload: 'answers',
-    shownBy: 1,
+    workload: 'moments',
+    shownBy: 3,
     file: 'runtime/write/cached-state.ts',
     right: 'const isConfigured = commit.changesRecord &&',
     wrong: 'const isConfigured = !commit &&',
+  },
+  {
+    name: 'a request of a holder that has the lock waits on, because the write that answered it got no answer',
+    workload: 'moments',
+    shownBy: 9,
+    file: 'runtime/write/recovery.ts',
+    right: 'if (answersUnseen) this.areAnswersUnseen = true;',
+    wrong: 'void answersUnseen;',
   },
 ];

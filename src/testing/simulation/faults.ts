@@ -10,12 +10,29 @@ export type Fate =
   /** Applied after its sender gave up. */
   | { readonly kind: 'late'; readonly lateMs: number };
 
+/** The calls to the store for which a user can plan a fault. */
+export type Call = 'read' | 'write' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease';
+
+interface Planned {
+  readonly process: SimulatedProcess;
+  readonly call: Call;
+  readonly fate: Fate;
+  /** In virtual time; after it, the plan is void. */
+  readonly until: number;
+  readonly isOnce: boolean;
+}
+
+/** A plan for one call is void after this time: the call was not made. */
+const PLANNED_MS = 2000;
+
 export class Faults {
   readonly #random: Random;
   /** The probability of a fault per call; it differs from run to run. */
   readonly #rate: number;
   readonly #slowest: number;
   readonly #cutOff = new Map<SimulatedProcess, number>();
+  readonly #mailLate = new Map<SimulatedProcess, number>();
+  #planned: Planned[] = [];
   readonly #counts = new Map<string, number>();
   isStill = false;
 
@@ -34,8 +51,8 @@ export class Faults {
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
   }
 
-  fateOf(kind: 'read' | 'write', process: SimulatedProcess): Fate {
-    const fate = this.#drawFate(kind, process);
+  fateOf(kind: 'read' | 'write', process: SimulatedProcess, call: Call = kind): Fate {
+    const fate = this.#plannedFate(process, call) ?? this.#drawFate(kind, process);
     if (fate.kind !== 'well') {
       this.count(fate.kind);
       process.lostAt = process.world.now;
@@ -70,8 +87,37 @@ export class Faults {
     process.world.note(process.name, `is cut off for ${forMs} ms`);
   }
 
-  watchDelayMs(): number {
-    return this.#delay() * (this.#random.chance(0.05) ? 5 : 1);
+  // What users plan, for stories that need a fault at one moment
+
+  /** Decides the fate of the next such call of this process. Several plans for one call are met in order. */
+  next(process: SimulatedProcess, call: Call, fate: Fate): void {
+    this.#planned.push({ process, call, fate, until: process.world.now + PLANNED_MS, isOnce: true });
+  }
+
+  /** Decides the fate of all such calls of this process for a while, after those that are planned already. */
+  always(process: SimulatedProcess, call: Call, fate: Fate, forMs: number): void {
+    this.#planned.push({ process, call, fate, until: process.world.now + forMs, isOnce: false });
+  }
+
+  /** What the watches of this process see reaches it only after this time. */
+  delayMail(process: SimulatedProcess, forMs: number): void {
+    this.#mailLate.set(process, process.world.now + forMs);
+    process.world.note(process.name, `gets its mail ${forMs} ms late`);
+  }
+
+  #plannedFate(process: SimulatedProcess, call: Call): Fate | undefined {
+    if (this.#planned.length === 0) return undefined;
+    this.#planned = this.isStill ? [] : this.#planned.filter(({ until }) => until > process.world.now);
+    const place = this.#planned.findIndex((plan) => plan.process === process && plan.call === call);
+    const plan = this.#planned[place];
+    if (plan?.isOnce === true) this.#planned.splice(place, 1);
+    return plan?.fate;
+  }
+
+  watchDelayMs(process: SimulatedProcess): number {
+    const delayMs = this.#delay() * (this.#random.chance(0.05) ? 5 : 1);
+    const lateUntil = this.isStill ? 0 : (this.#mailLate.get(process) ?? 0);
+    return Math.max(delayMs, lateUntil - process.world.now);
   }
 
   #delay(): number {

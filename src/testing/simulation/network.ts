@@ -21,7 +21,7 @@ import type {
   Watch,
 } from '../../store/index.ts';
 import { Value } from '../../store/index.ts';
-import type { Faults } from './faults.ts';
+import type { Call, Faults } from './faults.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
 /** After this a client no longer expects an answer. */
@@ -63,15 +63,15 @@ export class Network implements Store {
   }
 
   grantLease(ttlMs: number): Promise<Lease> {
-    return this.#call('write', () => this.#inner.grantLease(ttlMs));
+    return this.#call('write', () => this.#inner.grantLease(ttlMs), 'grantLease');
   }
 
   keepLeaseAlive(id: LeaseId): Promise<Lease | null> {
-    return this.#call('read', () => this.#inner.keepLeaseAlive(id));
+    return this.#call('read', () => this.#inner.keepLeaseAlive(id), 'keepLeaseAlive');
   }
 
   revokeLease(id: LeaseId): Promise<void> {
-    return this.#call('write', () => this.#inner.revokeLease(id));
+    return this.#call('write', () => this.#inner.revokeLease(id), 'revokeLease');
   }
 
   leaseState(id: LeaseId): Promise<LeaseState | null> {
@@ -121,11 +121,11 @@ export class Network implements Store {
     if (this.#calls > (most * WINDOW_MS) / 1000) exceeded(this.#calls);
   }
 
-  #call<T>(kind: 'read' | 'write', apply: () => Promise<T>): Promise<T> {
+  #call<T>(kind: 'read' | 'write', apply: () => Promise<T>, call?: Call): Promise<T> {
     const world = this.#world;
     const process = this.#process;
     this.#countCall();
-    const fate = this.#faults.fateOf(kind, process);
+    const fate = this.#faults.fateOf(kind, process, call);
     return new Promise<T>((resolve, reject) => {
       const lost = (): void =>
         void world.schedule(
@@ -233,7 +233,7 @@ class CutWatch implements Watch {
 
   #inOrder(arrive: () => void): void {
     this.#coming.push(arrive);
-    this.#latest = Math.max(this.#latest, this.#world.now + this.#faults.watchDelayMs());
+    this.#latest = Math.max(this.#latest, this.#world.now + this.#faults.watchDelayMs(this.#process));
     this.#world.schedule(
       this.#latest - this.#world.now,
       () => {

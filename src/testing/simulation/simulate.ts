@@ -262,8 +262,10 @@ class Simulation {
     for (let worker = this.#random.whole(1, 4); worker > 0; worker--) {
       const name = `${running.process.name}w${worker}`;
       const { process, box } = running;
-      const place = { name, process, box, world: this.#world, checker: this.#checker, locks: this.#locks };
-      const added = new user(place);
+      const neighbours = (): readonly Running[] =>
+        this.#running.filter((other) => other.process !== process && !other.process.isDead);
+      const [world, checker, faults, locks] = [this.#world, this.#checker, this.#faults, this.#locks];
+      const added = new user({ name, process, box, world, checker, locks, faults, neighbours });
       this.#workers.push(added);
       void added.work(this.#random.whole(...rounds));
     }
@@ -309,7 +311,8 @@ class Simulation {
   }
 
   async #leaveNothingToAPerson(box: Signalbox): Promise<true> {
-    for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim', maxHoldMs: null });
+    const left = new Set([...this.#locks, ...this.#checker.store.leftToAPerson()]);
+    for (const name of left) await box.lock(name).configure({ onStale: 'reclaim', maxHoldMs: null });
     return true;
   }
 

@@ -211,6 +211,23 @@ export class StoreChecker {
     return isLeft && onStale === 'reclaim' && isWaiting === isWaitedFor ? this.#writesOf.get(resource) : undefined;
   }
 
+  /** The number of the last write of this resource, if this holder has it and waits for it; otherwise undefined. */
+  waitsForItself(resource: string, holder: string): number | undefined {
+    const isHeld = this.#records.get(resource)?.holds.some((hold) => hold.holder === holder) ?? false;
+    return isHeld && this.isWaitedFor(resource, holder) ? this.#writesOf.get(resource) : undefined;
+  }
+
+  /** The names of the locks whose dead holders are left to a person. */
+  leftToAPerson(): readonly string[] {
+    const left = [...this.#records].filter(([, { kind, onStale }]) => kind === 'lock' && onStale === 'alert');
+    return left.map(([resource]) => resource.slice(resource.indexOf('/') + 1));
+  }
+
+  /** Whether this holder waits for the resource. */
+  isWaitedFor(resource: string, holder: string): boolean {
+    return [...this.#queue(resource).values()].some(({ request }) => request.holder === holder);
+  }
+
   /** Whether the store still has this hold. */
   isStored({ resource, token }: { readonly resource: string; readonly token: number }): boolean {
     return this.#records.get(resource)?.holds.some((hold) => hold.token === token) ?? false;

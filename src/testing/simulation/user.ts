@@ -7,20 +7,28 @@ import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Hold } from '../../runtime/holds/hold.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { type Checker, type Held, Violation } from './checker.ts';
+import type { Faults } from './faults.ts';
 import type { Random } from './random.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
 export type Story = () => Promise<void>;
 
-/** The surroundings of a user. */
-export interface Place {
-  readonly name: string;
+/** A simulated process and its signalbox. */
+export interface Neighbour {
   readonly process: SimulatedProcess;
   readonly box: Signalbox;
+}
+
+/** The surroundings of a user. */
+export interface Place extends Neighbour {
+  readonly name: string;
   readonly world: World;
   readonly checker: Checker;
   /** The names of the locks of this run. */
   readonly locks: readonly string[];
+  readonly faults: Faults;
+  /** The other processes that are alive. */
+  readonly neighbours: () => readonly Neighbour[];
 }
 
 type Claimed = Pick<Held, 'resource' | 'holder' | 'token'>;
@@ -42,11 +50,13 @@ export abstract class User {
   protected readonly checker: Checker;
   protected readonly random: Random;
   protected readonly locks: readonly string[];
+  protected readonly faults: Faults;
+  protected readonly neighbours: () => readonly Neighbour[];
   /** Whether it has finished its rounds. */
   isDone = false;
   doing = 'begins';
 
-  constructor({ name, process, box, world, checker, locks }: Place) {
+  constructor({ name, process, box, world, checker, locks, faults, neighbours }: Place) {
     this.name = name;
     this.process = process;
     this.box = box;
@@ -54,6 +64,8 @@ export abstract class User {
     this.checker = checker;
     this.random = world.random;
     this.locks = locks;
+    this.faults = faults;
+    this.neighbours = neighbours;
   }
 
   /** A story that is listed twice runs twice as often. */

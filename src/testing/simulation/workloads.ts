@@ -2,6 +2,7 @@
 import { AnswersWorker } from './answers-workload.ts';
 import { ManyWorker } from './many-workload.ts';
 import { MemberWorker } from './member-workload.ts';
+import { MomentsWorker } from './moments-workload.ts';
 import { NamedWorker } from './named-workload.ts';
 import { PipelineWorker } from './pipeline-workload.ts';
 import { RestWorker } from './rest-workload.ts';
@@ -30,7 +31,8 @@ export const WORKLOADS = {
   tasks: { user: TaskWorker, rounds: [3, 25], callsPerSecond: 200, share: 10 },
   names: { user: NamedWorker, rounds: [3, 20], callsPerSecond: 300, share: 23 },
   slots: { user: SlotsWorker, rounds: [3, 20], callsPerSecond: 300, share: 15 },
-  answers: { user: AnswersWorker, rounds: [3, 12], callsPerSecond: 300, share: 4 },
+  answers: { user: AnswersWorker, rounds: [3, 12], callsPerSecond: 300, share: 2 },
+  moments: { user: MomentsWorker, rounds: [3, 10], callsPerSecond: 300, share: 2 },
   rest: { user: RestWorker, rounds: [3, 20], callsPerSecond: 300, share: 4, takesTurns: true },
   members: { user: MemberWorker, rounds: [3, 15], callsPerSecond: 300, share: 5 },
   pipelines: { user: PipelineWorker, rounds: [3, 15], callsPerSecond: 300, share: 10, takesTurns: true },
