@@ -85,7 +85,7 @@ export {
   type TokenEntry,
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
-export type { WaitOptions, WaitStatus } from './runtime/holds/acquisition.ts';
+export type { WaitOptions, WaitStatus } from './runtime/holds/wait-limits.ts';
 export type {
   Bus,
   BusCompare,
@@ -150,11 +150,22 @@ export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
 export type { RegisteredGuard } from './runtime/guards/registered.ts';
 export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
 export type { GuardWatch } from './runtime/guards/watch.ts';
-export type { ReleaseOutcome } from './runtime/holds/hold.ts';
-export type { LockAttempt, SemaphoreAttempt } from './runtime/holds/attempt.ts';
-export type { Lock, LockOptions, LockView } from './runtime/holds/lock.ts';
-export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.ts';
-export type { NamedResource } from './runtime/holds/public-resource.ts';
+export type { ReleaseOutcome, Hold } from './runtime/holds/hold.ts';
+export type { LockAttempt, Lock, LockOptions, LockView, LockHold } from './runtime/holds/lock.ts';
+export type {
+  SemaphoreAttempt,
+  Draining,
+  DrainResult,
+  ResizeResult,
+  Resizing,
+  Semaphore,
+  SemaphoreOptions,
+  SemaphoreView,
+  Undraining,
+  UndrainResult,
+  SemaphoreHold,
+} from './runtime/holds/semaphore.ts';
+export type { NamedResource } from './runtime/holds/resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
 export type { Swept, SweptHold } from './runtime/upkeep/sweep.ts';
 export type { FollowedMembers, HandOver } from './runtime/members/followed-members.ts';
@@ -209,17 +220,6 @@ export type {
   RequestOptions,
   SettingsView,
 } from './runtime/holds/terms.ts';
-export type {
-  Draining,
-  DrainResult,
-  ResizeResult,
-  Resizing,
-  Semaphore,
-  SemaphoreOptions,
-  SemaphoreView,
-  Undraining,
-  UndrainResult,
-} from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,

@@ -1,6 +1,6 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from './command.ts';
-import type { WaitOptions } from '../runtime/holds/acquisition.ts';
+import type { WaitOptions } from '../runtime/holds/wait-limits.ts';
 import {
   type ClaimReleaseOutcome,
   type DetachedHold,

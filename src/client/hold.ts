@@ -2,7 +2,7 @@
 import type { LockMode, LossReason, Token } from '../core/index.ts';
 import type { ReleaseOutcome } from '../runtime/holds/hold.ts';
 import type { DetachedHold, HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
-import type { WaitOptions } from '../runtime/holds/acquisition.ts';
+import type { WaitOptions } from '../runtime/holds/wait-limits.ts';
 import { HoldLost } from '../runtime/refusal.ts';
 import type { Instant } from './clock.ts';
 import { Kept } from './kept.ts';

@@ -1,10 +1,10 @@
 /** Locks over HTTP. */
 import type { LockMode } from '../core/index.ts';
 import { lockFrom, type LockJson } from '../json/survey.ts';
-import type { LockAttempt } from '../runtime/holds/attempt.ts';
-import type { WaitOptions } from '../runtime/holds/acquisition.ts';
+import type { LockAttempt } from '../runtime/holds/lock.ts';
+import type { WaitOptions } from '../runtime/holds/wait-limits.ts';
 import type { DetachedHold, HoldClaim, ModeOutcome, SettingsView } from '../runtime/holds/terms.ts';
-import { runUnder } from '../runtime/holds/run-under.ts';
+import { runUnder } from '../runtime/holds/hold-set.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import { instant, sinceMs } from './clock.ts';

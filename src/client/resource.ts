@@ -1,7 +1,7 @@
 /** The methods that locks and semaphores share over HTTP: asking, waiting by ticket, and acting on a hold by its token. */
 import type { LossReason, Settings, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
-import type { WaitOptions } from '../runtime/holds/acquisition.ts';
+import type { WaitOptions } from '../runtime/holds/wait-limits.ts';
 import {
   type Breaking,
   type ClaimReleaseOutcome,

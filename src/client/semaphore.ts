@@ -1,12 +1,7 @@
 /** Semaphores over HTTP. */
 import { semaphoreFrom, type SemaphoreJson } from '../json/survey.ts';
-import type { SemaphoreAttempt } from '../runtime/holds/attempt.ts';
-import { runUnder } from '../runtime/holds/run-under.ts';
-import type { DetachedHold, SettingsView } from '../runtime/holds/terms.ts';
-import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
-import { NotAcquired } from '../runtime/refusal.ts';
-import type { Drain } from '../core/index.ts';
 import type {
+  SemaphoreAttempt,
   Draining,
   DrainResult,
   ResizeResult,
@@ -14,6 +9,11 @@ import type {
   Undraining,
   UndrainResult,
 } from '../runtime/holds/semaphore.ts';
+import { runUnder } from '../runtime/holds/hold-set.ts';
+import type { DetachedHold, SettingsView } from '../runtime/holds/terms.ts';
+import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
+import type { Drain } from '../core/index.ts';
 import { type Grant, RemoteSemaphoreHold } from './hold.ts';
 import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';

@@ -7,7 +7,10 @@ import type { Hold } from './hold.ts';
 import type { LockHold, LockMode, LockRecord } from './lock.ts';
 import type { Token } from './machine.ts';
 import type { SemaphoreHold, SemaphoreRecord } from './semaphore.ts';
-import { countSlots, slotTwice } from './slots.ts';
+import { requestProblem } from './request.ts';
+import { isCount, isRecord, isTime } from './shape.ts';
+import { shown } from './shown.ts';
+import { countSlots, isSlots, slotTwice } from './slots.ts';
 
 /** What is wrong with a record, or with its change from `before`; undefined if nothing is. */
 export function faultOf(
@@ -115,4 +118,58 @@ function tokenFault({ token, holds }: Tokens, before: Tokens | undefined): strin
     }
   }
   return undefined;
+}
+
+// The shape of what is stored: another program, or a newer signalbox, may have written it.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What is wrong with the document of a ticket; every ticket of a lock says a mode, and of a semaphore a weight. */
+export function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => string | undefined {
+  const required = ['id', 'holder', 'lease', 'priority', wanted] as const;
+  return ({ request, at }) => {
+    if (!isRecord(request)) return `its request is ${shown(request)}`;
+    if (!isTime(at)) return `its time is ${shown(at)}`;
+    return requestProblem(request, required);
+  };
+}
+
+/** What is wrong with the record of a lock or a semaphore. Every reader relies on these fields. */
+export function recordProblem(record: Fields, kind: 'lock' | 'semaphore'): string | undefined {
+  const { token, onStale, limits = {}, holds, capacity, drained } = record;
+  if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
+  if (!isCount(token)) return `its token is ${shown(token)}`;
+  if (kind === 'semaphore' && !isCount(capacity)) return `its capacity is ${shown(capacity)}`;
+  if (!Array.isArray(holds)) return `its holds are ${shown(holds)}`;
+  if (drained !== undefined && !isDrain(drained)) return `its drain is ${shown(drained)}`;
+  if (!isRecord(limits)) return `its limits are ${shown(limits)}`;
+  const problem = requestProblem({ ...limits, onStale }, ['onStale']);
+  if (problem !== undefined) return problem;
+  for (const [place, hold] of holds.entries()) {
+    const wrong = holdProblem(hold, kind);
+    if (wrong !== undefined) return `holds[${place}]: ${wrong}`;
+  }
+  return undefined;
+}
+
+export function isDrain(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { by, at, reason, revision } = value;
+  return typeof by === 'string' && isTime(at) && typeof reason === 'string' && isCount(revision);
+}
+
+function holdProblem(hold: unknown, kind: 'lock' | 'semaphore'): string | undefined {
+  if (!isRecord(hold)) return `it is ${shown(hold)}`;
+  const { id, holder, token, lease, limit, acquiredAt, reason, mode, weight, slots } = hold;
+  for (const [name, text] of Object.entries({ id, holder, lease })) {
+    if (typeof text !== 'string') return `${name} is ${shown(text)}`;
+  }
+  for (const [name, text] of Object.entries({ limit, reason })) {
+    if (text !== undefined && typeof text !== 'string') return `${name} is ${shown(text)}`;
+  }
+  if (!isCount(token)) return `token is ${shown(token)}`;
+  if (!isTime(acquiredAt)) return `acquiredAt is ${shown(acquiredAt)}`;
+  if (kind === 'lock') return mode === 'shared' || mode === 'exclusive' ? undefined : `mode is ${shown(mode)}`;
+  if (!isCount(weight)) return `weight is ${shown(weight)}`;
+  return isSlots(slots) ? undefined : `slots are ${shown(slots)}`;
 }

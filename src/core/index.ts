@@ -263,7 +263,7 @@ export {
   viewOf,
 } from './members/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { type Wish, faultOf, grantFault } from './fault.ts';
+export { type Wish, faultOf, grantFault, isDrain, recordProblem, ticketCheck } from './fault.ts';
 export { type Cycle, formsOf, nextInLine, type Passed, passing, type Waiting, type WaitsFor } from './queue.ts';
 export { type Drain, type DrainOutcome, drainTold, withDrain } from './drain.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
@@ -293,7 +293,7 @@ export {
 } from './semaphore.ts';
 export { isSlots, slotNumbers, type Slots, slotsOf } from './slots.ts';
 export { runAtOnce, type Steps } from './steps.ts';
-export { isRecord } from './shape.ts';
+export { isCount, isRecord, isTime, shapeProblem } from './shape.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,

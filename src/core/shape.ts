@@ -98,3 +98,19 @@ function nounOf(path: Path, whole = 'condition'): string {
   const last = path.at(-1) ?? whole;
   return typeof last === 'number' ? `${path.at(-2)}[${last}]` : last;
 }
+
+export function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/** Whether a time can be shown as a date: beyond this range there are no dates. */
+export function isTime(value: unknown): boolean {
+  return typeof value === 'number' && Math.abs(value) <= 8.64e15;
+}
+
+/** The problem of a value that is no object, or has an unknown option. */
+export function shapeProblem(options: unknown, known: readonly string[]): string | undefined {
+  if (typeof options !== 'object' || options === null) return `the options are ${shown(options)}, not an object`;
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  return unknown === undefined ? undefined : `${shown(unknown)} is not an option; there are ${known.join(', ')}`;
+}

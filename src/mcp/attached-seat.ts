@@ -9,9 +9,10 @@
 import { given } from '../core/given.ts';
 import type { Clock, Timer } from '../clock.ts';
 import { randomHex } from '../host/random.ts';
-import type { LockHold, SemaphoreHold } from '../runtime/holds/public-hold.ts';
+import type { LockHold } from '../runtime/holds/lock.ts';
+import type { SemaphoreHold } from '../runtime/holds/semaphore.ts';
 import type { ClaimReleaseOutcome, HoldClaim } from '../runtime/holds/terms.ts';
-import type { WaitStatus } from '../runtime/holds/acquisition.ts';
+import type { WaitStatus } from '../runtime/holds/wait-limits.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { McpLimits } from './limits.ts';

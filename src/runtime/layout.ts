@@ -37,6 +37,8 @@ import {
   nameProblem,
   type Request,
   type Token,
+  isRecord,
+  ticketCheck,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { identityFrom, type ProcessIdentity } from '../host/index.ts';
@@ -215,7 +217,7 @@ export interface Letter {
   readonly done?: readonly DelegationReply[];
 }
 
-/** Commands that one process delegates to another: see `write/delegation-mail.ts`. */
+/** Commands that one process delegates to another: see `write/delegation.ts`. */
 export interface DelegationRequest {
   readonly id: string;
   readonly resource: string;
@@ -290,6 +292,31 @@ export function decode<T>(pair: KeyValue): T {
     throw corrupt(pair.key, 'it does not hold JSON', cause);
   }
 }
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Decodes and checks a value; `problem` says what is wrong with it. A value that has passed a check is not checked again, so
+ * `problem` must depend on nothing but the document.
+ */
+export function checked<T>(pair: KeyValue, problem: (document: Fields) => string | undefined): T {
+  const { value } = pair;
+  if (value.passed === problem) return value.json as T;
+  const document = decode<unknown>(pair);
+  const found = isRecord(document) ? problem(document) : `it holds ${shown(document)}`;
+  if (found !== undefined) throw corrupt(pair.key, found);
+  value.passed = problem;
+  return document as T;
+}
+
+/** The document of a ticket under `q/lock/` or `q/semaphore/`. */
+export function ticketIn<Q>(pair: KeyValue): TicketDocument<Q> {
+  return checked<TicketDocument<Q>>(pair, pair.key.startsWith(LOCK_TICKETS) ? lockTicketProblem : slotsTicketProblem);
+}
+
+const LOCK_TICKETS = `${TICKETS}lock/`;
+const lockTicketProblem = ticketCheck('mode');
+const slotsTicketProblem = ticketCheck('weight');
 
 /** The process with which a lease ends, as its anchor names it. */
 export function tieIn(about: Json): ProcessIdentity | undefined {

@@ -16,7 +16,7 @@ import {
 } from '../store/index.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { refuseCheckedOut } from './location/checked-out.ts';
-import { withDeadlines } from './session/bounded-store.ts';
+import { withDeadlines } from '../store/bounded-store.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf, witnessIn } from './location/location.ts';
 import {
   aFunction,
@@ -31,7 +31,6 @@ import {
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 import { lineLog, type Log, logLevelIn, logTracer } from './log.ts';
-import { traceFrom } from './trace.ts';
 import type { RecordKeeping } from './witness/retention.ts';
 
 /** How to open a store. */
@@ -240,4 +239,23 @@ function workingDirectory(): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const LONGEST = 200;
+
+/** `given` may be a trace id, or a whole `traceparent`. A variable without a usable value is ignored. */
+export function traceFrom(
+  given: string | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  if (given !== undefined) return traceIn(given);
+  const { SIGNALBOX_TRACE_ID: own = '', TRACEPARENT: standard = '' } = environment;
+  if (own !== '') return traceIn(own).slice(0, LONGEST);
+  return TRACEPARENT.exec(standard)?.[1];
+}
+
+/** The trace of a `traceparent`; anything else is a trace id itself. */
+function traceIn(text: string): string {
+  return TRACEPARENT.exec(text)?.[1] ?? text;
 }

@@ -1,44 +1,6 @@
 /** Checks options of callers without types: a misspelt option must not pass for one that was left out. */
-import { nameProblem, requestProblem } from '../core/index.ts';
+import { shapeProblem, nameProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { STRATEGIES, type Strategy } from '../core/strategy.ts';
-
-const WAIT = ['waitMs', 'signal', 'onWaiting'];
-/** The options of a request for several resources at once: the others belong to each resource, or do not exist for several. */
-const TOGETHER = ['holder', 'priority', 'reason', 'metadata', 'sensitive', 'within', ...WAIT];
-const SINGLE = [...TOGETHER, 'maxHoldMs', 'strategy'];
-const KNOWN = {
-  together: TOGETHER,
-  lock: [...SINGLE, 'mode'],
-  semaphore: [...SINGLE, 'weight'],
-  detached: [...SINGLE, 'mode', 'weight', 'ttlMs', 'ticketMs', 'pid'],
-} as const;
-
-/** What is wrong with the options of a request of this kind; undefined if nothing is. */
-export function optionsProblem(options: unknown, kind: keyof typeof KNOWN): string | undefined {
-  const shape = shapeProblem(options, KNOWN[kind]);
-  if (shape !== undefined) return shape;
-  const { strategy, reason, sensitive, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
-  if (strategy !== undefined && !STRATEGIES.includes(strategy as Strategy)) {
-    return `strategy is ${shown(strategy)}; expected ${STRATEGIES.map(shown).join(' or ')}`;
-  }
-  if (strategy === 'force' && (reason ?? '') === '') return 'strategy is "force", which has to give a reason';
-  if (sensitive !== undefined && typeof sensitive !== 'boolean')
-    return `sensitive is ${shown(sensitive)}; expected true or false`;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) return `signal is ${shown(signal)}, not an AbortSignal`;
-  if (onWaiting !== undefined && typeof onWaiting !== 'function') {
-    return `onWaiting is ${shown(onWaiting)}, not a function`;
-  }
-  // The weight is not checked here: the machine refuses an impossible weight, as it does one that is too large.
-  return requestProblem({ ...(options as object), weight: undefined });
-}
-
-/** The problem of a value that is no object, or has an unknown option. */
-export function shapeProblem(options: unknown, known: readonly string[]): string | undefined {
-  if (typeof options !== 'object' || options === null) return `the options are ${shown(options)}, not an object`;
-  const unknown = Object.keys(options).find((key) => !known.includes(key));
-  return unknown === undefined ? undefined : `${shown(unknown)} is not an option; there are ${known.join(', ')}`;
-}
 
 /** The check of an option's value, and the words that say what is accepted. */
 export interface Accepted {

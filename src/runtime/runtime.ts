@@ -3,29 +3,23 @@
  * transactions of the writers, and hands them what the store reports.
  */
 import { setMaxListeners } from 'node:events';
-import type { Answer, Claim, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
+import type { Answer, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
 import type { Revision, Store, Transaction, TransactionResult } from '../store/index.ts';
-import { Anchors } from './session/anchors.ts';
+import { Anchors, Presence } from './session/presence.ts';
 import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
-import { DelegationMail } from './write/delegation-mail.ts';
-import { wasReleased } from './write/ended.ts';
-import { persistently } from './write/write-once.ts';
-import { Holdings } from './holds/holdings.ts';
+import { DelegationMail } from './write/delegation.ts';
+import { Holdings, Waiters } from './holds/holdings.ts';
 import { Measures } from './observe/measures.ts';
-import { processOf } from './layout.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
-import type { WriterHost } from './write/writer-host.ts';
-import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
-import type { RuntimeObserver } from './observer.ts';
-import { Presence } from './session/presence.ts';
-import { type LetterRecipient, readLetter } from './write/letters.ts';
+import { processOf, type ResourceKind } from './layout.ts';
+import { type AnyMachine, lockMachine, semaphoreMachine } from './write/machines.ts';
+import { type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
+import { OwnLeases } from './session/leases.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
-import { Waiters } from './holds/waiters.ts';
 
 export interface RuntimeOptions {
   readonly clock: Clock;
@@ -42,6 +36,23 @@ export interface RuntimeOptions {
   readonly process?: ProcessIdentity | undefined;
 }
 
+/**
+ * How a part of a signalbox observes this process. `Signalbox` connects the parts in one place; a part implements only what it
+ * acts on. Observers must neither throw nor wait: a write or a watch calls them.
+ */
+export interface RuntimeObserver {
+  /** Events that no write carries. */
+  localEvents?(resource: string, events: readonly Event[]): void;
+  /** A holder that may hold something else has begun to wait, or was granted one thing while it waits for another. */
+  waitChanged?(): void;
+  /** Leases of other processes have ended. */
+  leasesEnded?(): void;
+  /** A session of this process has ended. */
+  sessionEnded?(session: Session): void;
+  /** Called now and then, in case an event was missed. */
+  backstop?(): void;
+}
+
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
 /** About how many processes of one machine look for missed answers per interval; across machines, every process does. */
@@ -53,33 +64,30 @@ const LONGEST_TO_SETTLE_MS = 4000;
 /** The most resources whose writers are kept. */
 const MOST_WRITERS = 100_000;
 
-export class Runtime implements WriterHost {
+export class Runtime {
   readonly store: Store;
   readonly clock: Clock;
   readonly options: RuntimeOptions;
   readonly measures = new Measures();
+  /** The store is in this process: a transaction costs no more than a function call. */
   readonly answersAtOnce: boolean;
   readonly anchors: Anchors;
+  /** The newest revision this process has seen. */
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
   #serial = 0;
   readonly #stop = new AbortController();
   readonly #observers: RuntimeObserver[] = [];
-  readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
+  readonly #writers = new Map<string, ResourceWriter>();
+  /** Enters every write. */
   readonly witness: Witness;
   readonly presence: Presence;
+  readonly leases = new OwnLeases(this);
   readonly waiters: Waiters;
   readonly holdings: Holdings;
+  /** Sends commands to the keeper of a record. */
   readonly delegationMail: DelegationMail = new DelegationMail(this);
-  readonly #reader: LetterRecipient = {
-    report: (report, revision) => this.writerFor(report.resource).report(report, revision),
-    carryOut: (delegated) => this.writerFor(delegated.resource).carryOut(delegated),
-    replied: (reply) => this.delegationMail.replied(reply),
-    answer: (resource, answer) => this.answer(resource, answer),
-    failed: (id, failure) => this.waiters.get(id)?.inconsistent(failure),
-    lost: (notice) => this.holdings.lose(notice),
-  };
 
   constructor(store: Store, options: RuntimeOptions) {
     this.store = store;
@@ -102,25 +110,21 @@ export class Runtime implements WriterHost {
 
   // For locks, semaphores and holds
 
-  writer<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
-    machine: Machine<State, Command, Outcome>,
-    name: string,
-  ): ResourceWriter<State, Command, Outcome> {
-    const key = `${machine.kind}/${name}`;
-    let writer = this.#writers.get(key) as ResourceWriter<State, Command, Outcome> | undefined;
-    if (writer === undefined) {
-      writer = new ResourceWriter(machine, name, this);
-      this.#writers.set(key, writer as unknown as ResourceWriter<never, never, never>);
-      if (this.#writers.size > MOST_WRITERS) this.#forgetOldestWriter();
-    }
-    return writer;
+  writer({ kind }: { readonly kind: ResourceKind }, name: string): ResourceWriter {
+    return this.writerFor(`${kind}/${name}`);
   }
 
   /** The writer of a resource by its full name, such as `lock/main`. */
-  writerFor(resource: string): ResourceWriter<Coordinated, AnyCommand, AnyOutcome> {
-    const slash = resource.indexOf('/');
-    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
-    return this.writer(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
+  writerFor(resource: string): ResourceWriter {
+    let writer = this.#writers.get(resource);
+    if (writer === undefined) {
+      const slash = resource.indexOf('/');
+      const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
+      writer = new ResourceWriter(machine as unknown as AnyMachine, resource.slice(slash + 1), this);
+      this.#writers.set(resource, writer);
+      if (this.#writers.size > MOST_WRITERS) this.#forgetOldestWriter();
+    }
+    return writer;
   }
 
   /** A forgotten writer only costs a read of its resource. Should two writers exist for one resource, they cost a lost race. */
@@ -164,15 +168,6 @@ export class Runtime implements WriterHost {
   /** When to give up on a store that cannot be reached, on the monotonic clock. `now`: if the clock was just read. */
   giveUpAt(now = this.clock.monotonic()): number {
     return now + this.options.requestTimeoutMs;
-  }
-
-  /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
-  anchorLease(
-    session: Session,
-    ttlMs: number,
-    tie?: ProcessIdentity,
-  ): Promise<{ name: string; leaseId: string; ttlMs: number }> {
-    return this.presence.anchorLease(this.nextId(session), ttlMs, tie);
   }
 
   // Waiters and holds
@@ -238,7 +233,7 @@ export class Runtime implements WriterHost {
     await this.store.close().catch(() => undefined);
   }
 
-  // The host of the writers
+  // For the writers
 
   get sender(): WriterIdentity {
     return this.presence.sender;
@@ -246,10 +241,6 @@ export class Runtime implements WriterHost {
 
   moment(revision: Revision, most = Number.POSITIVE_INFINITY): Moment {
     return { now: this.clock.now(), revision, gone: this.#gone, most };
-  }
-
-  monotonic(): number {
-    return this.clock.monotonic();
   }
 
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
@@ -280,6 +271,7 @@ export class Runtime implements WriterHost {
     done(result);
   }
 
+  /** `keepsAlive`: keeps the process alive until then, even if it has nothing else to do. */
   later(delayMs: number, call: () => void, keepsAlive = true): Timer {
     const alive = keepsAlive ? this.clock.keepAlive?.() : undefined;
     const timer = this.clock.timer(delayMs, () => {
@@ -292,18 +284,6 @@ export class Runtime implements WriterHost {
         alive?.cancel();
       },
     };
-  }
-
-  sawLease(lease: string, version: number | undefined, revision: Revision): void {
-    this.presence.sawLease(lease, version, revision);
-  }
-
-  knowsLease(lease: string): boolean {
-    return this.anchors.isKnown(lease);
-  }
-
-  fence(done: () => void, failed: (error: unknown) => void): void {
-    this.presence.fence(done, failed);
   }
 
   answer(resource: string, { id, outcome }: Answer<unknown>): void {
@@ -326,45 +306,18 @@ export class Runtime implements WriterHost {
     });
   }
 
-  async wasReleased(
-    record: string,
-    { mod, seen }: { readonly mod: Revision; readonly seen: Revision },
-    hold: Hold,
-    claim: Pick<Claim, 'token'>,
-    until: number,
-  ): Promise<boolean> {
-    const fromHistory = (): Promise<boolean> =>
-      persistently(this, until, () => wasReleased(this, record, mod, hold, claim, until));
-    // A process that takes a hold away writes a letter to the process of its lease.
-    const isOurs = processOf(hold.lease) === this.sender.id;
-    if (this.holdings.holds.has(hold.id)) {
-      const areAllRead = isOurs && (await this.presence.hasReadAllSince(seen, until));
-      if (areAllRead) return !this.holdings.wasLost(hold);
-      return this.holdings.holds.has(hold.id) ? false : fromHistory();
-    }
-    try {
-      return await fromHistory();
-    } catch (error) {
-      // Only a letter that came proves something about a detached hold: another process may have renewed it on a lease of its own.
-      if (Failure.is(error, 'compacted') && this.holdings.wasLost(hold)) return false;
-      throw error;
-    }
-  }
-
+  /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */
   reconcile(resource: string, holds: ReadonlySet<string>): void {
     this.holdings.loseAllBut(resource, holds);
     this.waiters.lookAgainAt(resource);
   }
 
+  /** Publishes events that no write carries, in this process. */
   emit(resource: string, events: readonly Event[]): void {
     for (const observer of this.#observers) observer.localEvents?.(resource, events);
   }
 
   // News from the store
-
-  readLetter(letter: unknown, revision: Revision): void {
-    readLetter(letter, revision, this.#reader);
-  }
 
   /** Reads from the records what the missed letters said. */
   async missedLetters(): Promise<Revision> {

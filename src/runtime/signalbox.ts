@@ -12,13 +12,14 @@ import {
   requestProblem,
   type Settings,
   type Verdict,
+  shapeProblem,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
 import { OnceKeys } from './access/once.ts';
 import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
-import { attach } from './holds/attach.ts';
+import { attach } from './holds/detached-change.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
@@ -26,15 +27,14 @@ import type { EventHandler, EventOf, EventPattern } from './observe/event-types.
 import { EventLog } from './observe/event-log.ts';
 import { Events } from './observe/events.ts';
 import { followSince, type PastListener, type PastWindow } from './observe/past-events.ts';
-import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
+import { LISTEN, listening, type ListenOptions, type Subscription, subscription } from './subscription.ts';
 import { iterated } from './subscriber-iterator.ts';
-import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { StaleHolds } from './guards/stale-holds.ts';
-import { ensureSlots } from './holds/ensure.ts';
-import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
-import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
+import { ensureSlots, Semaphore } from './holds/semaphore.ts';
+import { Lock } from './holds/lock.ts';
+import type { Hold } from './holds/hold.ts';
 import { Maintenance, type MaintenanceSettings } from './upkeep/maintenance.ts';
 import type { Swept } from './upkeep/sweep.ts';
 import { MemberFeed } from './members/feed.ts';
@@ -44,11 +44,10 @@ import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { runUnder } from './holds/run-under.ts';
+import { runUnder, type HoldSet } from './holds/hold-set.ts';
 import { type DetachedHold, settingsIn } from './holds/terms.ts';
-import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
+import { abortSignal, refuseUnlessFunction, refuseWrongValues } from './options.ts';
 import type { Runtime } from './runtime.ts';
-import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
 import {
   loadInto,
   type LoadOutcome,
@@ -65,8 +64,7 @@ import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/inde
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import { WitnessLog } from './witness/log.ts';
-import type { HoldSet } from './holds/hold-set.ts';
-import type { Parts, TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
+import type { TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
 import { acquireAllTogether, tryTogether } from './holds/together.ts';
 import type { Want } from './holds/wants.ts';
 
@@ -153,8 +151,6 @@ export class Signalbox implements AsyncDisposable {
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
       lock: (name) => this.lock(name),
-      acquireAll: (wants, options) => this.acquireAll(wants, options),
-      tryAcquireAll: (wants, options) => this.tryAcquireAll(wants, options),
       children: this.children,
       guards: this.#executor,
       adapters: settings.given,
@@ -203,7 +199,7 @@ export class Signalbox implements AsyncDisposable {
 
   /** Waits until it can have all of them, or takes none. Throws `NotAcquired` if it cannot have them. */
   acquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<HoldSet> {
-    return acquireAllTogether(this.#runtime, this.#parts, wants, options);
+    return acquireAllTogether(this.#runtime, wants, options);
   }
 
   /** Waits for all of them, runs `work`, and always releases them; throws `HoldLost` if one was lost meanwhile. */
@@ -218,11 +214,11 @@ export class Signalbox implements AsyncDisposable {
 
   /** Takes all of them, or none, without waiting. */
   tryAcquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<TogetherAttempt> {
-    return tryTogether(this.#runtime, this.#parts, wants, options);
+    return tryTogether(this.#runtime, wants, options);
   }
 
   static {
-    attachIn = (box, want, held) => attach(box.#runtime, box.#parts, want, held);
+    attachIn = (box, want, held) => attach(box.#runtime, want, held);
   }
 
   /**
@@ -369,25 +365,6 @@ export class Signalbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-
-  readonly #parts: Parts = {
-    kept: (want, outcome, process) => {
-      const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
-      const writer = this.#runtime.writerFor('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`);
-      const made = 'lock' in want ? KeptLockHold : KeptSemaphoreHold;
-      const hold = new made(this.#runtime, writer, outcome.hold as never, process, reentry);
-      if ('lock' in want) refuseReader(hold as KeptLockHold, want.mode);
-      return hold;
-    },
-    shown: (kept) => (kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold)),
-    acquire: (want, options) => {
-      if ('lock' in want) {
-        return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });
-      }
-      const { semaphore, weight = 1, capacity } = want;
-      return this.semaphore(semaphore, capacity === undefined ? {} : { capacity }).acquire({ ...options, weight });
-    },
-  };
 }
 
 function named(name: string, what: string): string {

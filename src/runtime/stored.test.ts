@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type KeyValue, Value } from '../store/index.ts';
-import { checked, ticketIn } from './stored.ts';
+import { checked, ticketIn } from './layout.ts';
 
 function pairOf(key: string, value: Value): KeyValue {
   return { key, value, createRevision: 2, modRevision: 2, version: 1, lease: null };

@@ -1,7 +1,7 @@
 // Which children work under which holds: what the next holder has to know before it starts its own.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Hold } from '../../src/runtime/holds/public-hold.ts';
+import type { Hold } from '../../src/runtime/holds/hold.ts';
 import type { Offspring } from '../../src/host/index.ts';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
 

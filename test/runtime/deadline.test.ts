@@ -1,7 +1,7 @@
 import { openMemory, type Store, Value, type Watch } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { expect, it } from 'vitest';
-import { withDeadlines } from '../../src/runtime/session/bounded-store.ts';
+import { withDeadlines } from '../../src/store/bounded-store.ts';
 
 it('a watch that opens after its time is ended, because nobody will ever read it', async () => {
   const clock = new TestClock();

@@ -10,9 +10,9 @@ const ROW_SEEDS = 2000;
 
 /** A keeper is given up on while what it was asked for is still on its way to it. */
 const impatient: Edit = {
-  file: 'runtime/write/delegation-mail.ts',
-  right: 'export const DELEGATION_TIMEOUT_MS = 300;',
-  wrong: 'export const DELEGATION_TIMEOUT_MS = 20;',
+  file: 'runtime/write/delegation.ts',
+  right: 'const DELEGATION_TIMEOUT_MS = 300;',
+  wrong: 'const DELEGATION_TIMEOUT_MS = 20;',
 };
 
 /** Answers that take longer than the margin of a lease come all the time, and not just now and then. */
@@ -96,9 +96,9 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
     shownBy: 36,
-    file: 'runtime/write/resource-writer.ts',
-    right: 'this.#inDoubt = mod;',
-    wrong: '',
+    file: 'runtime/write/recovery.ts',
+    right: 'this.#record = record;',
+    wrong: 'void record;',
   },
   {
     name: 'nobody wakes those who wait for the dead',
@@ -159,7 +159,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
     shownBy: 220,
-    file: 'runtime/write/delegation-mail.ts',
+    file: 'runtime/write/pending-command.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
     oftener: [contended],

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Bus } from '../../src/runtime/bus/bus.ts';
 import { Guards } from '../../src/runtime/guards/guards.ts';
-import { Lock } from '../../src/runtime/holds/lock.ts';
-import { LockHold, SemaphoreHold } from '../../src/runtime/holds/public-hold.ts';
+import { Lock, LockHold } from '../../src/runtime/holds/lock.ts';
+import { SemaphoreHold, Semaphore } from '../../src/runtime/holds/semaphore.ts';
 import { FollowedMembers } from '../../src/runtime/members/followed-members.ts';
 import { Members } from '../../src/runtime/members/members.ts';
 import { Membership } from '../../src/runtime/members/membership.ts';
 import { TopologyBroadcast } from '../../src/runtime/members/topology-broadcast.ts';
 import { open } from '../../src/runtime/open.ts';
 import { Pipelines } from '../../src/runtime/pipelines/pipelines.ts';
-import { Semaphore } from '../../src/runtime/holds/semaphore.ts';
 import { Signalbox } from '../../src/runtime/signalbox.ts';
 import { TaskClaim } from '../../src/runtime/tasks/claim.ts';
 import { Tasks } from '../../src/runtime/tasks/tasks.ts';

@@ -17,7 +17,7 @@ const mutants: readonly Mutant[] = [
     // As long as the process knows the newest end by itself, it does not rely on the one of the claim.
     oftener: [
       {
-        file: 'runtime/write/chain-ends.ts',
+        file: 'runtime/write/witness.ts',
         right: 'if (before !== undefined && before.at > at && before.end !== disproved) return;',
         wrong: '',
       },

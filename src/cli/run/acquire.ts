@@ -1,8 +1,8 @@
 /** Acquires what a run wants, all or nothing. It re-enters the holds of an outer run. */
 import { systemClock } from '../../clock.ts';
 import type { Hold as Grant } from '../../core/index.ts';
-import type { WaitOptions } from '../../runtime/holds/acquisition.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { WaitOptions } from '../../runtime/holds/wait-limits.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { RequestOptions } from '../../runtime/holds/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';

@@ -12,7 +12,7 @@ import { basename } from 'node:path';
 import { systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { Ground } from '../../runtime/processes/children.ts';
 import { clearLeftovers } from '../../runtime/processes/leftovers.ts';
 import { storeUrl, witnessIn } from '../../runtime/location/location.ts';

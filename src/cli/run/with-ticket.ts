@@ -10,7 +10,7 @@
  */
 import { systemClock } from '../../clock.ts';
 import { TICKET_MS } from '../../core/index.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import { type DetachedHold, isReentry } from '../../runtime/holds/terms.ts';
 import type { TicketAnswer } from '../../runtime/holds/tickets.ts';
 import type { Want } from '../../runtime/holds/wants.ts';

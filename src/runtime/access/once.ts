@@ -26,9 +26,8 @@ import {
   type Transaction,
   type TransactionResult,
 } from '../../store/index.ts';
-import { encode } from '../layout.ts';
+import { encode, checked, type Fields } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { checked, type Fields } from '../stored.ts';
 import { SharedWrites } from '../write/shared-writes.ts';
 import { persistently, send } from '../write/write-once.ts';
 

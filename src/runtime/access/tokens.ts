@@ -8,11 +8,11 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { isExpired, LONGEST_NAME, type Role, ROLES, type TokenEntry, tokenProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { type Change, type Changes, type KeyValue, prefixed, readRange, type Revision } from '../../store/index.ts';
-import { encode } from '../layout.ts';
+import { encode, checked, type Fields } from '../layout.ts';
 import type { Doer } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
-import { checked, type Fields, readEach } from '../stored.ts';
+import { readEach } from '../stored.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { sendWitnessed } from '../write/write-once.ts';
 

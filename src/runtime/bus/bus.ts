@@ -12,9 +12,8 @@ import {
   type Store,
   Value,
 } from '../../store/index.ts';
-import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
+import { LISTEN, listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import { oneOf, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
-import { type Subscription, subscription } from '../subscription.ts';
 import { ALL_PLAIN, keyOf, plainKey, plainRange } from './keys.ts';
 import { type BusHandler, Watcher } from './watcher.ts';
 

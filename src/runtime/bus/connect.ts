@@ -1,7 +1,7 @@
 /** Connects to a store as a bus, for programs that need nothing else of signalbox. */
 import { type Clock, systemClock } from '../../clock.ts';
 import type { Store } from '../../store/index.ts';
-import { withDeadlines } from '../session/bounded-store.ts';
+import { withDeadlines } from '../../store/bounded-store.ts';
 import { isStore, storeAt } from '../open.ts';
 import { anObject, milliseconds, refuseWrongValues } from '../options.ts';
 import { Bus } from './bus.ts';

@@ -5,8 +5,7 @@
  */
 import type { Held, RecordEvent } from '../observe/events.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
-import type { RuntimeObserver } from '../observer.ts';
-import type { Runtime } from '../runtime.ts';
+import type { RuntimeObserver, Runtime } from '../runtime.ts';
 
 export class StaleHolds implements RuntimeObserver {
   readonly #runtime: Runtime;

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
-import { isRepeat } from '../write/batch.ts';
+import { isRepeat } from '../write/recovery.ts';
 import type { AnyCommand, PendingCommand } from '../write/pending-command.ts';
-import { Acquisition, type AnyWriter } from './acquisition.ts';
+import type { ResourceWriter } from '../write/resource-writer.ts';
+import { Acquisition } from './acquisition.ts';
 import type { Runtime } from '../runtime.ts';
 
 /** A request of a process without a store: what it submits is written down. */
@@ -10,7 +11,7 @@ function asked(isForsaken: boolean): { request: Acquisition<never, undefined>; s
   const writer = {
     resource: 'lock/a',
     submit: (pending: PendingCommand) => void submitted.push(pending),
-  } as unknown as AnyWriter;
+  } as unknown as ResourceWriter;
   const ignore = (): undefined => undefined;
   const runtime = {
     session: { id: 'p' },

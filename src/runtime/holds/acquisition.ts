@@ -8,7 +8,6 @@ import type { Failure } from '../../failure.ts';
 import { backoffMs } from '../write/backoff.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { wrongGrant } from '../layout.ts';
-import type { Coordinated } from '../write/machines.ts';
 import {
   type AnyCommand,
   type AnyOutcome,
@@ -16,41 +15,19 @@ import {
   type Ticket,
   ticketOf,
   BackgroundCommand,
+  Again,
 } from '../write/pending-command.ts';
-import { Again } from './again.ts';
-import { tellHolders } from './holders-now.ts';
+import { onAbort, tellHolders, type WaitOptions, type WaitStatus } from './wait-limits.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../tracer.ts';
-import type { Waiter } from './waiters.ts';
-import { onAbort } from '../on-abort.ts';
-
-/** The writer of either machine. */
-export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
-
-/** How a request waits. */
-export interface WaitStatus {
-  /** The position in the queue, if it is known. */
-  readonly position?: number;
-  /** Who holds it. */
-  readonly holders?: readonly Hold[];
-}
-
-/** How long to wait. */
-export interface WaitOptions {
-  /** The longest time to wait; without it, there is no limit. */
-  readonly waitMs?: number;
-  /** Ends the wait when it aborts. */
-  readonly signal?: AbortSignal;
-  /** Called once, when the request has to wait. */
-  readonly onWaiting?: (waiting: WaitStatus) => void;
-}
+import type { Waiter } from './holdings.ts';
 
 /** Makes the caller's value of an outcome; undefined if the outcome is a refusal. */
 export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options) => T | Promise<T> | undefined;
 
 export class Acquisition<T, Options extends WaitOptions | undefined> extends PendingCommand implements Waiter {
-  readonly writer: AnyWriter;
+  readonly writer: ResourceWriter;
   readonly process: string;
   readonly #runtime: Runtime;
   readonly #options: Options;
@@ -77,7 +54,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   constructor(
     runtime: Runtime,
-    writer: AnyWriter,
+    writer: ResourceWriter,
     command: AnyCommand,
     process: string,
     options: Options,

@@ -11,7 +11,7 @@ import {
 import { Failure } from '../../failure.ts';
 import { isSameProcess, type ProcessIdentity, tieTo } from '../../host/index.ts';
 import { processOf } from '../layout.ts';
-import { optionsProblem } from '../options.ts';
+import { optionsProblem, type AnyResource } from './resource.ts';
 import { NotAcquired } from '../refusal.ts';
 import {
   hasPassed,
@@ -24,9 +24,7 @@ import {
 } from '../session/session.ts';
 import { mayWait } from '../../core/strategy.ts';
 import type { AnyOutcome } from '../write/pending-command.ts';
-import type { WaitStatus } from './acquisition.ts';
-import type { AnyResource } from './resource.ts';
-import { sessionWithin } from './session-in-time.ts';
+import { type WaitStatus, sessionWithin } from './wait-limits.ts';
 import type { ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
 
 interface OwnLease {
@@ -69,7 +67,7 @@ async function acquired(
   // The request has a lease of `ticketMs`, and the hold moves to a lease of its own time once it is granted. Otherwise a
   // process that is killed while it waits for a long hold would keep its place in line, and then the hold, for that long.
   const asked = options.ticketMs ?? options.ttlMs ?? DETACHED_TTL_MS;
-  const lease = await runtime.anchorLease(session, asked, tie);
+  const lease = await runtime.leases.make(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
   try {
     const wait = mayWait(options.strategy) && options.waitMs !== 0;
@@ -99,7 +97,7 @@ async function acquired(
     throw error;
   } finally {
     renewing.cancel();
-    runtime.presence.forgetLease(lease.name);
+    runtime.leases.forget(lease.name);
   }
 }
 
@@ -128,9 +126,9 @@ async function bound(
 ): Promise<Terms> {
   const { runtime } = of;
   const { holder, id, maxHoldMs, ttlMs = DETACHED_TTL_MS } = grant;
-  const limit = maxHoldMs === undefined ? undefined : await runtime.anchorLease(session, maxHoldMs);
-  const other = ttlMs === lease.askedMs ? undefined : await runtime.anchorLease(session, ttlMs, tie);
-  for (const made of [limit, other]) if (made !== undefined) runtime.presence.forgetLease(made.name);
+  const limit = maxHoldMs === undefined ? undefined : await runtime.leases.make(session, maxHoldMs);
+  const other = ttlMs === lease.askedMs ? undefined : await runtime.leases.make(session, ttlMs, tie);
+  for (const made of [limit, other]) if (made !== undefined) runtime.leases.forget(made.name);
   const boundFor = (time: number): Terms => ({ ...timesOf({ ttlMs: time, maxHoldMs }), ...endOf(of, tie) });
   if (limit === undefined && other === undefined) return boundFor(lease.ttlMs);
   const leases = { ...(limit && { limit: limit.name }), ...(other && { lease: other.name }) };
@@ -207,8 +205,8 @@ async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant
     return leftMs === undefined ? undefined : { ttlMs, maxHoldMs: leftMs };
   }
   if (maxHoldMs === undefined || renewed.kind !== 'refreshed') return { ttlMs, maxHoldMs };
-  const made = await of.runtime.anchorLease(session, maxHoldMs);
-  of.runtime.presence.forgetLease(made.name);
+  const made = await of.runtime.leases.make(session, maxHoldMs);
+  of.runtime.leases.forget(made.name);
   const outcome = await of.submit({ kind: 'extend', holder, id, limit: made.name });
   return outcome.kind === 'refreshed' ? { ttlMs, maxHoldMs } : undefined;
 }
@@ -313,10 +311,10 @@ async function moveTo(
   const { runtime } = of;
   const tie = newTie ?? (await of.tieOf(before.hold.lease));
   const session = await runtime.ready();
-  const lease = await runtime.anchorLease(session, allowed, tie);
-  const limit = allowedInAll === undefined ? undefined : await runtime.anchorLease(session, allowedInAll);
+  const lease = await runtime.leases.make(session, allowed, tie);
+  const limit = allowedInAll === undefined ? undefined : await runtime.leases.make(session, allowedInAll);
   const made = [lease, ...(limit === undefined ? [] : [limit])];
-  for (const { name } of made) runtime.presence.forgetLease(name);
+  for (const { name } of made) runtime.leases.forget(name);
   const move = { lease: lease.name, ttlMs: allowed, ...(limit !== undefined && { limit: limit.name }) };
   const outcome = await of.submit({ kind: 'extend', ...checked(of, claim), ...move });
   const isDone = outcome.kind === 'refreshed';
@@ -377,7 +375,7 @@ function checkedHolder({ resource }: AnyResource, holder: string): string {
 async function endingOf(of: AnyResource, { lease, limit }: Grant, withLimit: boolean): Promise<readonly string[]> {
   const names = [...(isOfSession(lease) ? [] : [lease]), ...(withLimit && limit !== undefined ? [limit] : [])];
   const idOf = async (name: string): Promise<string | undefined> =>
-    of.runtime.presence.takeGivenId(name) ?? (await of.leaseIdOf(name).catch(() => undefined));
+    of.runtime.leases.takeGivenId(name) ?? (await of.leaseIdOf(name).catch(() => undefined));
   const ids = await Promise.all(names.map(idOf));
   return ids.filter((id) => id !== undefined);
 }

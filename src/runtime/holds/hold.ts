@@ -1,9 +1,11 @@
-/** A hold, as the runtime keeps it: one grant, with its token and a signal that aborts when it is lost. */
+/**
+ * A hold: one grant, with its token and a signal that aborts when it is lost. The runtime keeps a `KeptHold`; users get a `Hold`,
+ * which stands for it and shows only what they may call.
+ */
 import type { Hold as Grant, LossReason, Token } from '../../core/index.ts';
-import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import type { AnyWriter } from './acquisition.ts';
-import { followOuter } from './outer-hold.ts';
+import type { ResourceWriter } from '../write/resource-writer.ts';
+import { followOuter, HoldLimit } from './hold-ends.ts';
 import {
   type AnyCommand,
   type AnyOutcome,
@@ -12,11 +14,10 @@ import {
   PendingCommand,
 } from '../write/pending-command.ts';
 import { HoldLost, lossIn, NotAcquired } from '../refusal.ts';
-import type { LeaseId } from '../../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../tracer.ts';
-import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow } from '../session/session.ts';
+import { MARGIN, sentNow } from '../session/session.ts';
 
 /** What `release` answers. */
 export type ReleaseOutcome =
@@ -26,11 +27,105 @@ export type ReleaseOutcome =
   /** The hold had ended before; its present holder was not touched. */
   | { readonly kind: 'already-lost'; readonly why: LossReason };
 
+/** The step that lasts as long as this hold, if a tracer listens. */
+export let traceOf: (hold: Hold) => Trace | undefined;
+
+/** One grant of a lock or a semaphore, with its token and a signal that aborts when it is lost. */
+export abstract class Hold implements AsyncDisposable {
+  readonly #kept: KeptHold;
+
+  static {
+    // No method: a hold shows its users only what they may call.
+    traceOf = (hold) => hold.#kept.trace;
+  }
+
+  /** @internal */
+  constructor(kept: KeptHold) {
+    this.#kept = kept;
+  }
+
+  /** `lock/main-branch`. */
+  get resource(): string {
+    return this.#kept.resource;
+  }
+
+  /** The session of this process that acquired it. */
+  get process(): string {
+    return this.#kept.process;
+  }
+
+  /** The id of the hold, unique for all time. A re-entry has the id of the outer hold. */
+  get id(): string {
+    return this.#kept.id;
+  }
+
+  /** Who holds it. */
+  get holder(): string {
+    return this.#kept.holder;
+  }
+
+  /** Its holder had the resource already: a re-entry ends with the outer hold. */
+  get isReentry(): boolean {
+    return this.#kept.isReentry;
+  }
+
+  /** The lease on which it rests; of a re-entry, the lease of the outer hold. */
+  get lease(): string {
+    return this.#kept.lease;
+  }
+
+  /** Pass it to the protected resource, which can then refuse a smaller token: that of an earlier holder. */
+  get token(): Token {
+    return this.#kept.token;
+  }
+
+  /** Aborts with a `HoldLost` when the hold ends without a release, before anyone else can have the resource. */
+  get signal(): AbortSignal {
+    return this.#kept.signal;
+  }
+
+  /** Whether the hold is valid at this moment, by the clock. */
+  get isValid(): boolean {
+    return this.#kept.isValid;
+  }
+
+  /** Why it was lost, if it was. */
+  get lost(): HoldLost | undefined {
+    return this.#kept.lost;
+  }
+
+  /** Throws `HoldLost` if the hold has ended: call it before a step that cannot be undone. */
+  check(): void {
+    this.#kept.check();
+  }
+
+  /** Never throws because the hold was lost: that would hide the error of the work that was done under it. */
+  release(): Promise<ReleaseOutcome> {
+    return this.#kept.release();
+  }
+
+  /** What is shown when a hold is printed. */
+  toJSON(): { resource: string; holder: string; token: Token; isValid: boolean } {
+    const { resource, holder, token, isValid } = this;
+    return { resource, holder, token, isValid };
+  }
+
+  /** @internal */
+  [Symbol.for('nodejs.util.inspect.custom')](): unknown {
+    return this.toJSON();
+  }
+
+  /** Releases it at the end of a block with `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}
+
 export abstract class KeptHold<G extends Grant = Grant> implements Held {
   readonly resource: string;
   readonly process: string;
   protected readonly runtime: Runtime;
-  protected readonly writer: AnyWriter;
+  protected readonly writer: ResourceWriter;
   readonly #reentry: boolean;
   #grant: G;
   /** Of a re-entry: the outer hold, if this process has it. */
@@ -42,13 +137,10 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   #lost: HoldLost | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
   #releasing: Releasing | undefined;
-  #limit: Timer | undefined;
-  #limitLease: LeaseId | undefined;
-  /** The longest time to hold it, and its start. */
-  #time: { readonly sent: Sent; readonly validMs: number } | undefined;
+  #limit: HoldLimit | undefined;
   #following: { readonly over: AbortController; readonly begun: Promise<void> } | undefined;
 
-  constructor(runtime: Runtime, writer: AnyWriter, grant: G, process: string, reentry: boolean) {
+  constructor(runtime: Runtime, writer: ResourceWriter, grant: G, process: string, reentry: boolean) {
     this.runtime = runtime;
     this.writer = writer;
     this.#grant = grant;
@@ -112,16 +204,19 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     const { runtime, holder, id } = this;
     const sent = sentNow(runtime.clock);
     const session = await runtime.ready();
-    const lease = await runtime.anchorLease(session, maxHoldMs);
-    runtime.presence.forgetLease(lease.name);
+    const lease = await runtime.leases.make(session, maxHoldMs);
+    runtime.leases.forget(lease.name);
     // Before the store hears of it: from then on the next request may be granted, and re-entries already rest on the hold.
-    this.#endsWith(lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
+    this.#limit = new HoldLimit(runtime, lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
+    this.#limit.watch(() => this.isValid);
     const command = { kind: 'extend', holder, id, limit: lease.name } as AnyCommand;
     const outcome = await outcomeOf(this.writer, command, runtime.giveUpAt());
     if (outcome.kind === 'refreshed') return;
     this.lose({ why: 'reclaimed' });
     this.check();
   }
+
+  // What `Hold` shows of it
 
   get id(): string {
     return this.grant.id;
@@ -131,22 +226,18 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     return this.grant.holder;
   }
 
-  /** Its holder had the resource already: a re-entry ends with the outer hold. */
   get isReentry(): boolean {
     return this.#reentry;
   }
 
-  /** The lease on which it rests; of a re-entry, the lease of the outer hold. */
   get lease(): string {
     return this.grant.lease;
   }
 
-  /** Pass it to the protected resource, which can then refuse a smaller token: that of an earlier holder. */
   get token(): Token {
     return this.grant.token;
   }
 
-  /** Aborts with a `HoldLost` when the hold ends without a release, before anyone else can have the resource. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       // Made on first use: most holds are short, and a signal costs more than the rest of an acquire.
@@ -156,7 +247,6 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     return this.#controller.signal;
   }
 
-  /** Whether the hold is valid at this moment, by the clock. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
     if (this.#outer !== undefined) {
@@ -165,7 +255,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
       return this.#lost === undefined;
     }
     // After a stall of the event loop, this may be the first to notice that the time limit has passed.
-    if (this.#limitLease !== undefined && this.#isTimeUp) this.lose({ why: 'expired' });
+    if (this.#limit?.isOver === true) this.lose({ why: 'expired' });
     return this.runtime.session?.id === this.process && this.#lost === undefined;
   }
 
@@ -173,17 +263,14 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     return this.#releasing !== undefined;
   }
 
-  /** Why it was lost, if it was. */
   get lost(): HoldLost | undefined {
     return this.#lost;
   }
 
-  /** Throws `HoldLost` if the hold has ended: call it before a step that cannot be undone. */
   check(): void {
     if (!this.isValid) throw this.#lost ?? new HoldLost(this.resource, { why: 'released-elsewhere' });
   }
 
-  /** Never throws because the hold was lost: that would hide the error of the work that was done under it. */
   release(): Promise<ReleaseOutcome> {
     this.#released ??= this.#release();
     return this.#released;
@@ -211,35 +298,6 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);
   }
 
-  /** The hold ends with this lease, `validMs` after `sent`, even if its session is renewed. */
-  #endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
-    const before = this.#limitLease;
-    this.#limitLease = leaseId;
-    this.#time = { sent, validMs };
-    this.#watchDeadline();
-    if (before !== undefined) this.#endLease(before);
-  }
-
-  #watchDeadline(): void {
-    const { clock } = this.runtime;
-    this.#limit?.cancel();
-    if (this.#time === undefined) return;
-    const { sent, validMs } = this.#time;
-    this.#limit = clock.timer(sent.monotonic + validMs - clock.monotonic(), () => {
-      if (this.isValid) this.#watchDeadline();
-    });
-  }
-
-  get #isTimeUp(): boolean {
-    if (this.#time === undefined) return false;
-    const { clock, store } = this.runtime;
-    return hasPassed(clock, this.#time.sent, this.#time.validMs, isOfOneMachine(store));
-  }
-
-  #endLease(leaseId: LeaseId): void {
-    void this.runtime.store.revokeLease(leaseId).catch(() => undefined);
-  }
-
   #release(): Promise<ReleaseOutcome> {
     if (this.#lost !== undefined) return Promise.resolve({ kind: 'already-lost', why: this.#lost.why });
     if (this.#reentry) {
@@ -256,12 +314,10 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   /** A hold whose release failed is still held, and can be released again. */
   released(really: boolean): void {
     this.#releasing = undefined;
-    if (!really) this.#released = undefined;
-    else {
-      this.#leave();
-      this.#measureEnd('released', false);
-    }
-    if (really && this.#limitLease !== undefined) this.#endLease(this.#limitLease);
+    if (!really) return void (this.#released = undefined);
+    this.#leave();
+    this.#measureEnd('released', false);
+    this.#limit?.endLease();
   }
 
   #measureEnd(how: string, isFailure: boolean): void {
@@ -274,7 +330,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   #leave(): void {
     if (this.#reentry) this.#restNoMore(this.grant.id);
     else this.runtime.holdings.holds.delete(this.grant.id);
-    this.#limit?.cancel();
+    this.#limit?.unwatch();
   }
 
   #restOn(id: string): void {

@@ -3,27 +3,24 @@ import type {
   Hold as Grant,
   Json,
   Lock as LockState,
-  LockCommand,
   LockHold as LockGrant,
   LockMode,
   LockOutcome,
   Request,
 } from '../../core/index.ts';
-import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
-import { KeptHold } from './hold.ts';
+import { UpgradeAcquisition } from './acquisition.ts';
+import type { WaitOptions } from './wait-limits.ts';
+import { Hold, KeptHold, traceOf } from './hold.ts';
 import { inconsistent } from '../layout.ts';
 import { lockMachine } from '../write/machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
-import { HoldLost } from '../refusal.ts';
-import { attemptOf, type LockAttempt } from './attempt.ts';
+import { HoldLost, type Refused } from '../refusal.ts';
+import { attemptOf, NamedResource, refused, requestFields, Resource } from './resource.ts';
 import type { Given } from './detached.ts';
-import { downgrade, upgrade } from './detached-mode.ts';
-import { LockHold, traceOf } from './public-hold.ts';
-import { NamedResource } from './public-resource.ts';
-import { refused, requestFields, Resource } from './resource.ts';
-import { runUnder } from './run-under.ts';
+import { downgrade, upgrade } from './detached-change.ts';
+import { runUnder } from './hold-set.ts';
 import {
   type DetachedHold,
   type DetachedOptions,
@@ -49,6 +46,15 @@ export interface LockOptions<Meta = Json> extends RequestOptions<Meta> {
  */
 type LockHeld = DetachedHold & { readonly mode: LockMode };
 
+/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
+export type LockAttempt =
+  | { readonly ok: true; readonly kind: 'acquired'; readonly hold: LockHold }
+  /** Taken from holders whose leases had ended. */
+  | { readonly ok: true; readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
+  /** The same holder had the lock already; `upgraded` if it had only read. */
+  | { readonly ok: true; readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
+  | Refused<'busy' | 'too-large' | 'upgrade-conflict' | 'lost'>;
+
 /** A lock, as `inspect` shows it. */
 export interface LockView<Meta = Json> extends ResourceView<
   Meta,
@@ -61,12 +67,12 @@ export interface LockView<Meta = Json> extends ResourceView<
 
 /** A lock by its name. `Meta`: the type of the metadata that its holders give. */
 export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<Meta> & LockOptions<Meta>> {
-  readonly #resource: Resource<LockState, LockCommand, LockOutcome>;
+  readonly #resource: Resource<LockState, LockOutcome>;
 
   /** @internal */
   constructor(runtime: Runtime, name: string) {
-    const resource = new Resource<LockState, LockCommand, LockOutcome>(runtime, lockMachine, name, askForLock);
-    super(resource as never, shownHold);
+    const resource = new Resource<LockState, LockOutcome>(runtime, lockMachine, name, askForLock);
+    super(resource, shownHold);
     this.#resource = resource;
   }
 
@@ -95,12 +101,12 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
    */
   async upgrade(claim: HoldClaim, options: WaitOptions = {}): Promise<ModeOutcome> {
     refuseWrongValues(options, WAIT);
-    return upgrade(this.#resource as never, claim, options);
+    return upgrade(this.#resource, claim, options);
   }
 
   /** Makes a detached hold of a writer shared, without a release in between: waiting readers join. */
   async downgrade(claim: HoldClaim): Promise<ModeOutcome> {
-    return downgrade(this.#resource as never, claim);
+    return downgrade(this.#resource, claim);
   }
 
   /** Who holds it, who waits for it, and which rules bind them. */
@@ -144,11 +150,11 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
     outcome: AnyOutcome,
     options: LockOptions<unknown> | undefined,
   ): LockHold | Promise<LockHold> | undefined => {
-    const { runtime, anyWriter } = this.#resource;
+    const { runtime, writer } = this.#resource;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as LockGrant;
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
-    const kept = new KeptLockHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
+    const kept = new KeptLockHold(runtime, writer, grant, runtime.sender.id, reentry);
     refuseReader(kept, options?.mode);
     const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
@@ -169,6 +175,37 @@ function askForLock(
 ): Request & AnyCommand & { mode: LockMode } {
   if (options === undefined) return { kind: 'acquire', id, holder: id, lease, priority: 0, mode: 'exclusive', wait };
   return { kind: 'acquire', ...requestFields(id, lease, options), mode: options.mode ?? 'exclusive', wait };
+}
+
+/** One grant of a lock. */
+export class LockHold extends Hold {
+  readonly #lock: KeptLockHold;
+
+  /** @internal */
+  constructor(kept: KeptLockHold) {
+    super(kept);
+    this.#lock = kept;
+  }
+
+  /** Whether it is held alone (`exclusive`) or together with other readers (`shared`). */
+  get mode(): LockMode {
+    return this.#lock.mode;
+  }
+
+  /** From reader to writer: at once if there is no other reader, otherwise ahead of waiting writers. */
+  async upgrade(options?: WaitOptions): Promise<this> {
+    await this.#lock.upgrade(options);
+    return this;
+  }
+
+  /**
+   * From writer to reader, without a release in between: waiting readers join. They may join even if no answer arrives, so the
+   * hold counts as a reader from here on.
+   */
+  async downgrade(): Promise<this> {
+    await this.#lock.downgrade();
+    return this;
+  }
 }
 
 /** @internal A hold of a lock, as the runtime keeps it. */

@@ -1,27 +1,28 @@
 /** A semaphore, as users hold it. */
-import type {
-  Drain,
-  DrainOutcome,
-  Json,
-  Request,
-  Semaphore as SemaphoreState,
-  SemaphoreCommand,
-  SemaphoreHold as SemaphoreGrant,
-  SemaphoreOutcome,
+import {
+  type Drain,
+  type DrainOutcome,
+  type Json,
+  type Request,
+  type Semaphore as SemaphoreState,
+  type SemaphoreHold as SemaphoreGrant,
+  type SemaphoreOutcome,
+  availableSlots,
+  canAcquire,
+  requestProblem,
+  slotNumbers,
+  type Settings,
+  settingsProblem,
 } from '../../core/index.ts';
-import { availableSlots, canAcquire, requestProblem, slotNumbers } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { WaitOptions } from './acquisition.ts';
-import { KeptHold } from './hold.ts';
+import type { WaitOptions } from './wait-limits.ts';
+import { Hold, KeptHold, traceOf } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
 import { type Doer, refuseUnlessFunction, wholeNumberFromZero } from '../options.ts';
-import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import type { Given } from './detached.ts';
-import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
-import { SemaphoreHold, traceOf } from './public-hold.ts';
-import { NamedResource } from './public-resource.ts';
-import { requestFields, Resource } from './resource.ts';
-import { runUnder } from './run-under.ts';
+import { attemptOf, NamedResource, requestFields, Resource, refused } from './resource.ts';
+import { runUnder } from './hold-set.ts';
 import {
   type DetachedHold,
   type DetachedOptions,
@@ -32,12 +33,26 @@ import {
 } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../../core/strategy.ts';
+import type { Refused } from '../refusal.ts';
 
 /** How to ask for slots. */
 export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
   /** How many slots in total, not in addition; 1 if not given. */
   readonly weight?: number;
 }
+
+/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
+export type SemaphoreAttempt =
+  /** `increased`: the same holder had fewer slots. `already-held`: it had as many. */
+  | { readonly ok: true; readonly kind: 'acquired' | 'increased' | 'already-held'; readonly hold: SemaphoreHold }
+  /** Taken from holders whose leases had ended. */
+  | {
+      readonly ok: true;
+      readonly kind: 'reclaimed';
+      readonly hold: SemaphoreHold;
+      readonly from: readonly SemaphoreGrant[];
+    }
+  | Refused<'full' | 'too-large' | 'impossible' | 'capacity-mismatch'>;
 
 /** A semaphore, as `inspect` shows it. */
 export interface SemaphoreView<Meta = Json> extends ResourceView<
@@ -86,7 +101,7 @@ export type DrainResult = Extract<DrainOutcome, { kind: 'drained' | 'already-dra
 /** What `undrain` answers. */
 export type UndrainResult = Extract<DrainOutcome, { kind: 'undrained' | 'not-drained' | 'another-drain' }>;
 
-type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome>;
+type Slots = Resource<SemaphoreState, SemaphoreOutcome>;
 
 /** A detached hold of slots, with their numbers. */
 type SlotsHeld = DetachedHold & { readonly weight: number; readonly slots: readonly number[] };
@@ -103,7 +118,7 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
     const resource: Slots = new Resource(runtime, semaphoreMachine, name, (id, lease, options, wait) =>
       askForSlots(id, lease, options, wait, named.capacity),
     );
-    super(resource as never, shownHold);
+    super(resource, shownHold);
     this.#resource = resource;
     this.#named = named;
   }
@@ -218,11 +233,11 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
   }
 
   readonly #holdOf = (outcome: AnyOutcome): SemaphoreHold | Promise<SemaphoreHold> | undefined => {
-    const { runtime, anyWriter } = this.#resource;
+    const { runtime, writer } = this.#resource;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
-    const kept = new KeptSemaphoreHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
+    const kept = new KeptSemaphoreHold(runtime, writer, grant, runtime.sender.id, reentry);
     const given = kept.handOut();
     return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };
@@ -245,6 +260,27 @@ function askForSlots(
   return { kind: 'acquire', ...fields, weight, wait, ...(capacity !== undefined && { capacity }) };
 }
 
+/** One grant of slots. */
+export class SemaphoreHold extends Hold {
+  readonly #slots: KeptSemaphoreHold;
+
+  /** @internal */
+  constructor(kept: KeptSemaphoreHold) {
+    super(kept);
+    this.#slots = kept;
+  }
+
+  /** How many slots it has. */
+  get weight(): number {
+    return this.#slots.weight;
+  }
+
+  /** The slot numbers, from 0, that no other hold has meanwhile: for ports, databases, worktrees. */
+  get slots(): readonly number[] {
+    return this.#slots.slots;
+  }
+}
+
 /** @internal A hold of slots, as the runtime keeps it. */
 export class KeptSemaphoreHold extends KeptHold<SemaphoreGrant> {
   /** Answers can only make a weight grow. The record may also show a larger weight that was given up, and shrink again. */
@@ -259,4 +295,21 @@ export class KeptSemaphoreHold extends KeptHold<SemaphoreGrant> {
   get slots(): readonly number[] {
     return slotNumbers(this.grant.slots);
   }
+}
+
+/** Throws if it has another capacity. */
+export async function ensureSlots(
+  runtime: Runtime,
+  resource: string,
+  capacity: number,
+  settings: Settings | undefined,
+): Promise<void> {
+  runtime.refuseIfClosed();
+  const problem =
+    requestProblem({ capacity }, ['capacity']) ?? (settings === undefined ? undefined : settingsProblem(settings));
+  if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+  const command = { ...settings, kind: 'configure', capacity } as AnyCommand;
+  const mark = runtime.options.newId();
+  const outcome = await outcomeOf(runtime.writerFor(resource), command, runtime.giveUpAt(), mark);
+  if (outcome.kind !== 'configured') throw refused(resource, outcome);
 }

@@ -1,6 +1,6 @@
 /** What callers say when they ask for a lock or slots, and what they are answered. */
 import type { Json, Limits, OnStale, Settings, Token } from '../../core/index.ts';
-import type { WaitOptions } from './acquisition.ts';
+import type { WaitOptions } from './wait-limits.ts';
 import type { Strategy } from '../../core/strategy.ts';
 
 /** How to ask for a lock or for slots. `Meta`: the type of the metadata, which is any JSON. */

@@ -11,7 +11,7 @@
 import { type Hold as Grant, type Request, requestProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { processOf, resourceKeys, type ResourceKind } from '../layout.ts';
-import { onAbort } from '../on-abort.ts';
+import { onAbort } from './wait-limits.ts';
 import type { HeldBy, Refusal } from '../refusal.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -23,7 +23,7 @@ import type { Coordinated } from '../write/machines.ts';
 import { acquireOrPark, boundAgain, release } from './detached.ts';
 import type { AnyResource } from './resource.ts';
 import type { DetachedHold, DetachedOptions } from './terms.ts';
-import type { Waiter } from './waiters.ts';
+import type { Waiter } from './holdings.ts';
 
 /** A request waits, and keeps its place. */
 export interface Waiting {
@@ -105,7 +105,7 @@ export async function collect(
   const notYet: Waiting = { kind: 'waiting', ticket: claim.ticket, position: undefined, holders: [] };
   try {
     // A lease may have ended while nobody here waited.
-    of.anyWriter.settle(true);
+    of.writer.settle(true);
     let isFollowing = false;
     for (;;) {
       const found = await look(of, claim);
@@ -178,7 +178,7 @@ type Found =
 
 async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<Found> {
   const { state } = await of.untilAnswered(
-    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.anyWriter.look(resolve, reject)),
+    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.writer.look(resolve, reject)),
   );
   const holds = state.record.holds as unknown as readonly Grant[];
   const place = state.waiting.findIndex(({ id }) => id === ticket);
@@ -249,7 +249,7 @@ class TicketWaiter implements Waiter {
     this.#runtime = of.runtime;
     this.#ticket = ticket;
     this.process = processOf(ticket);
-    this.writer = of.anyWriter;
+    this.writer = of.writer;
     this.holder = holder;
   }
 

@@ -11,8 +11,8 @@ import {
   type Step,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { MOST_OPERATIONS, Operations, type Transaction } from '../../store/index.ts';
-import { resourceKeys, wrongGrant } from '../layout.ts';
+import { MOST_OPERATIONS, Operations, type Transaction, type Nested, type Operation } from '../../store/index.ts';
+import { resourceKeys, wrongGrant, encode, type Letter } from '../layout.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
@@ -21,15 +21,13 @@ import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-command.ts';
-import { leasesOf, MOST_LEASES, readLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
+import { lookUpLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';
-import type { WaitOptions } from './acquisition.ts';
+import type { WaitOptions } from './wait-limits.ts';
 import type { KeptHold } from './hold.ts';
 import { HoldSet } from './hold-set.ts';
-import type { Hold } from './public-hold.ts';
-import { merge } from './merged-transaction.ts';
 import type { RequestOptions } from './terms.ts';
-import { type AcquireCommand, commandOf, type Piece, type Want } from './wants.ts';
+import { type AcquireCommand, commandOf, keptHold, type Piece, shownHold } from './wants.ts';
 
 /** How to ask for several resources; `maxHoldMs` and `strategy` are of single ones. */
 export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'strategy'>, WaitOptions {}
@@ -45,13 +43,6 @@ export type TogetherAttempt =
 
 export type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];
 
-/** Makes the hold of a grant, and acquires a single resource: `Signalbox` knows both for each kind. */
-export interface Parts {
-  kept(want: Want, outcome: AnyOutcome, process: string): KeptHold;
-  shown(kept: KeptHold): Hold;
-  acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
-}
-
 /** After this many lost races in a row, it waits for the resources in order instead. */
 const MOST_RACES = 16;
 /** How many resources one transaction reads, at four reads each. */
@@ -63,7 +54,6 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
   readonly until: number;
   readonly #runtime: Runtime;
   readonly #session: Session;
-  readonly #parts: Parts;
   readonly #pieces: readonly Piece[];
   readonly #commands: readonly AcquireCommand[];
   #races = 0;
@@ -73,14 +63,12 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
   constructor(
     runtime: Runtime,
     session: Session,
-    parts: Parts,
     pieces: readonly Piece[],
     options: TogetherOptions & { readonly holder: string },
   ) {
     this.until = runtime.giveUpAt();
     this.#runtime = runtime;
     this.#session = session;
-    this.#parts = parts;
     this.#pieces = pieces;
     const sensitive = options.sensitive === true ? true : undefined;
     const isTold = runtime.witness.isOn || sensitive === true;
@@ -168,7 +156,9 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     }
     const { isClosed } = piece.machine;
     const keys = resourceKeys(piece.machine.kind, piece.name);
-    const commit = commitOf(keys, view, decision, this.#runtime.sender, witness, isClosed(decision.state), undefined);
+    const { sender } = this.#runtime;
+    const draft = { keys, snapshot: view, decision, sender, witness, isClosed: isClosed(decision.state) };
+    const commit = commitOf(draft, undefined);
     if (commit === undefined) throw new TypeError('the whole queue was read');
     return commit.transaction;
   }
@@ -207,7 +197,8 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
   }
 
-  readonly fence = (done: () => void, failed: (error: unknown) => void): void => this.#runtime.fence(done, failed);
+  readonly fence = (done: () => void, failed: (error: unknown) => void): void =>
+    this.#runtime.presence.fence(done, failed);
 
   gone(): void {
     this.#session.end('expired');
@@ -239,9 +230,9 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
       throw fault;
     }
     const kept = this.#pieces.map(({ want, resource }) =>
-      this.#parts.kept(want, outcomes.get(resource) as AnyOutcome, this.#session.id),
+      keptHold(runtime, want, outcomes.get(resource) as AnyOutcome, this.#session.id),
     );
-    const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
+    const holds = new HoldSet(kept.map(shownHold));
     try {
       await Promise.all(kept.map(async (hold) => hold.handOut()));
       // Their limits took time to set, and the first may be over before the last is there.
@@ -319,17 +310,36 @@ async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<read
       views.push({ ...view, chain: { ...view.chain, asOf: revision } });
     }
   }
-  await lookUpLeases(runtime, views);
+  const states = views.map(({ state }) => state);
+  await new Promise<void>((resolve, reject) => lookUpLeases(runtime, states, resolve, reject));
   return views;
 }
 
-/** A hold may only refuse a request if its lease is alive, and of some leases this process has never heard. */
-async function lookUpLeases(runtime: Runtime, views: Views): Promise<void> {
-  const unknown = views.flatMap(({ state }) => leasesOf(state)).filter((lease) => !runtime.knowsLease(lease));
-  for (let from = 0; from < unknown.length; from += MOST_LEASES) {
-    const look = new Operations();
-    const reads = readLeases(look, unknown.slice(from, from + MOST_LEASES));
-    const { results, revision } = await send(runtime, look.always());
-    for (const [lease, read] of reads) runtime.sawLease(lease, read.in(results).pairs[0]?.version, revision);
+/** Merges the transactions of all resources. Letters to one process become one, because no key may be put twice. */
+export function merge(transactions: readonly Transaction[]): Transaction {
+  const letters = new Map<string, Nested>();
+  const success: Operation[] = [];
+  for (const operation of transactions.flatMap((transaction) => transaction.success)) {
+    const put = operation.do === 'transaction' ? operation.success[0] : undefined;
+    if (operation.do !== 'transaction' || put?.do !== 'put') {
+      success.push(operation);
+      continue;
+    }
+    const [before] = letters.get(put.key)?.success ?? [];
+    const earlier = before?.do === 'put' ? (before.value.json as Letter) : undefined;
+    const letter = put.value.json as Letter;
+    const both: Letter = {
+      answers: [...(earlier?.answers ?? []), ...letter.answers],
+      losses: [...(earlier?.losses ?? []), ...letter.losses],
+      reports: [...(earlier?.reports ?? []), ...(letter.reports ?? [])],
+    };
+    letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
   }
+  // Each transaction compares that our session is alive; one comparison is enough.
+  const compare = new Map(transactions.flatMap((one) => one.compare.map((each) => [JSON.stringify(each), each])));
+  return {
+    compare: [...compare.values()],
+    success: [...success, ...letters.values()],
+    failure: [],
+  };
 }

@@ -8,34 +8,26 @@ import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { HoldSet } from './hold-set.ts';
-import type { Hold } from './public-hold.ts';
-import { sessionWithin } from './session-in-time.ts';
-import {
-  AskingTogether,
-  type Parts,
-  type Refusals,
-  type TogetherAttempt,
-  type TogetherOptions,
-} from './together-write.ts';
-import { type Piece, piecesOf, type Want } from './wants.ts';
+import type { Hold } from './hold.ts';
+import { sessionWithin } from './wait-limits.ts';
+import { AskingTogether, type Refusals, type TogetherAttempt, type TogetherOptions } from './together-write.ts';
+import { acquireWanted, type Piece, piecesOf, type Want } from './wants.ts';
 
 export async function tryTogether(
   runtime: Runtime,
-  parts: Parts,
   wants: readonly Want[],
   options: TogetherOptions = {},
 ): Promise<TogetherAttempt> {
   const pieces = piecesOf(wants, options);
   const session = await runtime.ready();
   const holder = options.holder ?? runtime.nextId(session);
-  const attempted = await attempt(runtime, session, parts, pieces, options, holder);
+  const attempted = await attempt(runtime, session, pieces, options, holder);
   if (attempted.kind === 'refused') measureRefusals(runtime, attempted.refusals);
   return attempted;
 }
 
 export async function acquireAllTogether(
   runtime: Runtime,
-  parts: Parts,
   wants: readonly Want[],
   options: TogetherOptions = {},
 ): Promise<HoldSet> {
@@ -45,7 +37,7 @@ export async function acquireAllTogether(
   const { session } = await sessionWithin(runtime, all, options, false);
   // One holder for all of them, so that deadlock detection sees that it holds one resource and waits for another.
   const holder = options.holder ?? runtime.nextId(session);
-  const attempted = await attempt(runtime, session, parts, pieces, options, holder);
+  const attempted = await attempt(runtime, session, pieces, options, holder);
   if (options.signal?.aborted === true) {
     if (attempted.kind === 'acquired') await attempted.holds.release();
     throw new NotAcquired(all, { kind: 'aborted', reason: options.signal.reason as unknown });
@@ -64,7 +56,9 @@ export async function acquireAllTogether(
       const { waitMs } = options;
       const left = waitMs === undefined ? undefined : waitMs - (runtime.clock.monotonic() - since);
       if (left !== undefined && left <= 0) throw timedOut(all, waitMs ?? 0, attempted.refusals);
-      holds.push(await parts.acquire(want, { ...options, ...(left !== undefined && { waitMs: left }), holder }));
+      holds.push(
+        await acquireWanted(runtime, want, { ...options, ...(left !== undefined && { waitMs: left }), holder }),
+      );
     }
     for (const hold of holds) hold.check();
     return new HoldSet(holds);
@@ -78,12 +72,11 @@ export async function acquireAllTogether(
 async function attempt(
   runtime: Runtime,
   session: Session,
-  parts: Parts,
   pieces: readonly Piece[],
   options: TogetherOptions,
   holder: string,
 ): Promise<TogetherAttempt> {
-  const asking = new AskingTogether(runtime, session, parts, pieces, { ...options, holder });
+  const asking = new AskingTogether(runtime, session, pieces, { ...options, holder });
   // `writeOnce` settles an attempt that may have been applied: its holds would otherwise stay without an owner until the session ends.
   return writeOnce(runtime, asking);
 }

@@ -1,11 +1,15 @@
-/** The list of resources to acquire together: checked, in the order of their names, and turned into commands. */
+/** What is wanted of a lock or a semaphore, among several: checked, asked for, and made a hold. */
 import { type LockMode, nameProblem, type Request, requestProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { optionsProblem } from '../options.ts';
+import { optionsProblem, requestFields } from './resource.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Hold, KeptHold } from './hold.ts';
+import { KeptLockHold, Lock, LockHold, refuseReader } from './lock.ts';
+import { KeptSemaphoreHold, Semaphore, SemaphoreHold } from './semaphore.ts';
+import type { WaitOptions } from './wait-limits.ts';
 import type { Session } from '../session/session.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../write/machines.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { requestFields } from './resource.ts';
 import type { RequestOptions } from './terms.ts';
 
 /** The most resources in one transaction, which has room for 128 comparisons: two for each, and some for stale holds. */
@@ -66,4 +70,29 @@ export function commandOf(piece: Piece, session: Session, id: string, options: R
     wait: false,
     ...(capacity !== undefined && { capacity }),
   } as AcquireCommand;
+}
+
+/** The hold of a grant, as the runtime keeps it. */
+export function keptHold(runtime: Runtime, want: Want, outcome: AnyOutcome, process: string): KeptHold {
+  const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
+  const writer = runtime.writerFor('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`);
+  const made = 'lock' in want ? KeptLockHold : KeptSemaphoreHold;
+  const hold = new made(runtime, writer, outcome.hold as never, process, reentry);
+  if ('lock' in want) refuseReader(hold as KeptLockHold, want.mode);
+  return hold;
+}
+
+/** The same, as its user gets it. */
+export function shownHold(kept: KeptHold): Hold {
+  return kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold);
+}
+
+/** Acquires one of them by itself. */
+export function acquireWanted(runtime: Runtime, want: Want, options: RequestOptions & WaitOptions): Promise<Hold> {
+  if ('lock' in want) {
+    const { lock, mode } = want;
+    return new Lock(runtime, lock).acquire({ ...options, ...(mode !== undefined && { mode }) });
+  }
+  const { semaphore, weight = 1, capacity } = want;
+  return new Semaphore(runtime, semaphore, capacity).acquire({ ...options, weight });
 }

@@ -11,12 +11,11 @@ import {
   type ViewChange,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { keepingAlive, type ListenOptions } from '../keep-alive.ts';
+import { keepingAlive, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { iterated } from '../subscriber-iterator.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
-import { type Subscription, subscription } from '../subscription.ts';
 import type { MemberFeed } from './feed.ts';
 
 /** The coordinator is another member now. */

@@ -10,7 +10,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, refuseInvalid } from '../../failure.ts';
 import { type KeyValue, type LeaseId, type ReadResult, readRange, type Revision } from '../../store/index.ts';
-import type { ListenOptions } from '../keep-alive.ts';
+import type { ListenOptions } from '../subscription.ts';
 import { anchorKey } from '../layout.ts';
 import { anything, flag } from '../options.ts';
 import { frozenCopy } from '../own-copy.ts';
@@ -123,7 +123,7 @@ export function enter<Joined>(
       const isOurs = pair?.lease === ground.leaseId && recordIn(pair).attempt === about.attempt;
       return isOurs ? joined(ground, pair.createRevision) : undefined;
     },
-    fence: (done, failed) => runtime.fence(done, failed),
+    fence: (done, failed) => runtime.presence.fence(done, failed),
     until: runtime.giveUpAt(),
   });
 }
@@ -175,7 +175,7 @@ function decideJoin<Joined>(
     overtaken: ({ results, revision }) => {
       const [found, own] = results as readonly [ReadResult, ReadResult];
       // Our session has ended, or a fence has raised its epoch.
-      runtime.sawLease(session.id, own.pairs[0]?.version, revision);
+      runtime.presence.sawLease(session.id, own.pairs[0]?.version, revision);
       return found.pairs.length === 0 ? undefined : { ground, pair: found.pairs[0] };
     },
   };

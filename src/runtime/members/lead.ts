@@ -7,11 +7,10 @@
  *             └──── hold lost: the signal aborts, wait until the work has stopped
  */
 import { type Json, LONGEST_NAME, type Token } from '../../core/index.ts';
-import { keepingAlive } from '../keep-alive.ts';
-import type { Lock } from '../holds/lock.ts';
-import type { LockHold } from '../holds/public-hold.ts';
-import { traceOf } from '../holds/public-hold.ts';
-import { runUnder } from '../holds/run-under.ts';
+import { keepingAlive } from '../subscription.ts';
+import type { Lock, LockHold } from '../holds/lock.ts';
+import { traceOf } from '../holds/hold.ts';
+import { runUnder } from '../holds/hold-set.ts';
 import { NotAcquired } from '../refusal.ts';
 import { abortSignal, aFunction, aName, anything, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';

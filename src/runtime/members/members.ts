@@ -6,12 +6,11 @@ import { type AssetChange, type Json, type Member, requestProblem, type Topology
 import { Failure } from '../../failure.ts';
 import { prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
 import type { RenewOutcome } from '../holds/terms.ts';
-import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
+import { keepingAlive, LISTEN, type ListenOptions, type Subscription } from '../subscription.ts';
 import { anything, flag, refuseUnlessFunction, refuseWrongValues, wholeNumber } from '../options.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ListOptions, readEach } from '../stored.ts';
-import type { Subscription } from '../subscription.ts';
 import {
   type DetachedJoinOptions,
   type DetachedJoinOutcome,

@@ -1,6 +1,6 @@
 /** The memberships of this process: they end with the session that they rest on. */
 import { Failure } from '../../failure.ts';
-import type { RuntimeObserver } from '../observer.ts';
+import type { RuntimeObserver } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 
 export class OwnMemberships implements RuntimeObserver {

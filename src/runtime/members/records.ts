@@ -1,10 +1,27 @@
 /** The members in the store: one key each, on the lease of the session that joined, with all that the member registered. */
-import type { Asset, Event, Member, RecordedAsset, ToldEvent } from '../../core/index.ts';
+import {
+  type Asset,
+  type Event,
+  type Member,
+  type RecordedAsset,
+  type ToldEvent,
+  isCount,
+  isTime,
+} from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import type { KeyValue, Revision, Value } from '../../store/index.ts';
-import { corrupt, encode, type RecordDocument, resourceOfState, stateKey, STATES } from '../layout.ts';
+import {
+  corrupt,
+  encode,
+  type RecordDocument,
+  resourceOfState,
+  stateKey,
+  STATES,
+  checked,
+  type Fields,
+} from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
-import { checked, type Fields, isCount, isObject, isTime } from '../stored.ts';
+import { isObject } from '../stored.ts';
 
 export const MEMBERS = `${STATES}member/`;
 

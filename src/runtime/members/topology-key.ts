@@ -2,17 +2,16 @@
  * The key under which the topology is broadcast: its event reaches every process that runs, and its value every process that
  * starts later.
  */
-import type { Topology, Token } from '../../core/index.ts';
+import { type Topology, type Token, isCount } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
-import { encode, stateKey } from '../layout.ts';
-import { listening, type ListenOptions } from '../keep-alive.ts';
+import { encode, stateKey, checked, type Fields } from '../layout.ts';
+import { listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import { frozenCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
-import { checked, type Fields, isCount, isObject, readEach } from '../stored.ts';
+import { isObject, readEach } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
-import { type Subscription, subscription } from '../subscription.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
 
 const KEY = stateKey('topology', 'current');

@@ -23,13 +23,12 @@ import {
   type Revision,
 } from '../../store/index.ts';
 import { compareKeys } from '../../store/key-order.ts';
-import { recordOfTicket, resourceOfRecord, resourceOfTicket, TICKETS } from '../layout.ts';
+import { recordOfTicket, resourceOfRecord, resourceOfTicket, TICKETS, ticketIn } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
-import type { RuntimeObserver } from '../observer.ts';
-import type { Runtime } from '../runtime.ts';
+import type { RuntimeObserver, Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';
-import { readEach, ticketIn } from '../stored.ts';
+import { readEach } from '../stored.ts';
 import { recordOf } from '../write/snapshot.ts';
 
 /** How many tickets or records one read asks for. */

@@ -7,13 +7,12 @@
  * A count is for people and charts. Denials that a process had not written when it died are missing from it. A write without an
  * answer is not repeated, so nothing is counted twice.
  */
-import type { Event } from '../../core/index.ts';
+import { type Event, isCount } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
 import { readRange } from '../../store/index.ts';
 import { encode } from '../layout.ts';
-import type { RuntimeObserver } from '../observer.ts';
-import type { Runtime } from '../runtime.ts';
-import { isCount, isObject } from '../stored.ts';
+import type { RuntimeObserver, Runtime } from '../runtime.ts';
+import { isObject } from '../stored.ts';
 
 /** How often requests for locks and semaphores were denied since the store was made. */
 export interface Denials {

@@ -18,14 +18,16 @@ import {
   resourceOfTicket,
   STATES,
   TICKETS,
+  checked,
+  type Fields,
+  ticketIn,
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
 import type { EventHandler, EventType, SignalboxEvent } from './event-types.ts';
 import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
-import type { RuntimeObserver } from '../observer.ts';
-import type { Runtime } from '../runtime.ts';
-import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored.ts';
+import type { RuntimeObserver, Runtime } from '../runtime.ts';
+import { isObject, malformedBy } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';

@@ -22,7 +22,7 @@ import {
 } from '../../host/index.ts';
 import type { Children, Entered } from '../processes/children.ts';
 import type { HoldTold } from '../holds/held-records.ts';
-import type { Hold } from '../holds/public-hold.ts';
+import type { Hold } from '../holds/hold.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';
 import { Stop } from './stop.ts';
 

@@ -16,12 +16,13 @@ import {
   waitsForItsTurn,
 } from '../../core/index.ts';
 import type { GuardWatch } from '../guards/watch.ts';
-import type { LockHold } from '../holds/public-hold.ts';
+import type { LockHold } from '../holds/lock.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
+import { acquireAllTogether, tryTogether } from '../holds/together.ts';
 import type { Runtime } from '../runtime.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { HoldSet } from '../holds/hold-set.ts';
-import type { TogetherAttempt, TogetherOptions } from '../holds/together-write.ts';
+import type { TogetherOptions } from '../holds/together-write.ts';
 import type { Want } from '../holds/wants.ts';
 import type { RunSpec } from './run-spec.ts';
 import type { PipelineFeed } from './feed.ts';
@@ -37,8 +38,6 @@ import { FirstStop, Stop, type StopReason } from './stop.ts';
 export interface DriverParts extends RunParts, PhaseGuardsParts {
   readonly runtime: Runtime;
   readonly feed: PipelineFeed;
-  acquireAll(wants: readonly Want[], options: TogetherOptions): Promise<HoldSet>;
-  tryAcquireAll(wants: readonly Want[], options: TogetherOptions): Promise<TogetherAttempt>;
 }
 
 export interface DriveTerms extends PhaseGuardsTerms {
@@ -177,7 +176,7 @@ export class PipelineDriver {
 
   async #acquire({ phase, holds }: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
     const options = this.#holdOptions(phase.name);
-    const attempt = await this.#patiently(() => this.#parts.tryAcquireAll(holds, options));
+    const attempt = await this.#patiently(() => tryTogether(this.#parts.runtime, holds, options));
     if (attempt === undefined) return undefined;
     if (attempt.kind === 'acquired' && (await this.#took(attempt.holds))) {
       return { kind: 'begin', phase, attempt: this.#records.record?.step.attempt ?? 1 };
@@ -196,7 +195,7 @@ export class PipelineDriver {
   async #waitFor({ phase, holds }: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
     try {
       const options = { ...this.#holdOptions(phase.name), signal: this.#over };
-      const held = await this.#patiently(() => this.#parts.acquireAll(holds, options));
+      const held = await this.#patiently(() => acquireAllTogether(this.#parts.runtime, holds, options));
       if (held === undefined) return undefined;
       if (!(await this.#took(held))) return await this.#pauseThenLookAgain(phase);
     } catch (error) {

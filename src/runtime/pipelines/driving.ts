@@ -18,8 +18,7 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
-import type { Lock } from '../holds/lock.ts';
-import type { LockHold } from '../holds/public-hold.ts';
+import type { Lock, LockHold } from '../holds/lock.ts';
 import { surveyOf } from '../observe/survey/index.ts';
 import { outerHolds } from '../processes/environment.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';
@@ -41,7 +40,7 @@ const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 
 /** What pipelines need of their signalbox. */
-export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
+export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards'> {
   lock(name: string): Lock;
   /** What guards look at, if not the machine that drives the pipeline. */
   readonly adapters: Adapters | undefined;
@@ -166,8 +165,6 @@ export class Driving {
       feed: this.#feed,
       children,
       guards,
-      acquireAll: (wants, terms) => this.#parts.acquireAll(wants, terms),
-      tryAcquireAll: (wants, terms) => this.#parts.tryAcquireAll(wants, terms),
       url,
       env: process.env,
       outer,

@@ -1,11 +1,11 @@
 /** The one watch on pipelines of a process: for drivers, which must see a cancel, and for callers that wait for the end. */
-import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
+import { type PipelineRecord, readRecord, type StoredRecord, isCount, isTime } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { follow, startsOnce } from '../session/follow.ts';
-import type { RecordDocument } from '../layout.ts';
+import { type RecordDocument, checked, type Fields } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { checked, type Fields, isCount, isObject, isTime, readEach } from '../stored.ts';
+import { isObject, readEach } from '../stored.ts';
 import { ALL_PIPELINES, pipelineKeys, pipelineOfState } from './keys.ts';
 
 /** The record of a pipeline, at a revision. */

@@ -1,11 +1,11 @@
 /** The log of a phase: stores what its command prints, while it runs; of long output the beginning and the end. */
 import type { Timer } from '../../clock.ts';
-import { type PipelineRecord, shown } from '../../core/index.ts';
+import { type PipelineRecord, shown, isCount } from '../../core/index.ts';
 import { type Compare, type KeyValue, type Operation, readRange } from '../../store/index.ts';
 import { KeptOutput, PrintedText } from '../../host/index.ts';
-import { encode } from '../layout.ts';
+import { encode, checked } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { checked, isCount, readEach } from '../stored.ts';
+import { readEach } from '../stored.ts';
 import { send } from '../write/write-once.ts';
 import { logKey, type PipelineKeys, pipelineKeys } from './keys.ts';
 import { readSpool, removeSpool, type Spool, spoolName } from './spool.ts';

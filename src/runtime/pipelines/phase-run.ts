@@ -3,7 +3,7 @@ import { outputNameProblem, type Phase, type PhaseResult, pipelineHolder } from 
 import { randomHex } from '../../host/index.ts';
 import type { Children } from '../processes/children.ts';
 import { asTold, childEnvironment, type OuterHolds, told } from '../processes/environment.ts';
-import type { Hold } from '../holds/public-hold.ts';
+import type { Hold } from '../holds/hold.ts';
 import type { Runtime } from '../runtime.ts';
 import { type RunSpec, variablesOf } from './run-spec.ts';
 import { PhaseCommand } from './command.ts';

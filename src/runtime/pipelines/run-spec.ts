@@ -2,7 +2,8 @@
 import { hostname } from 'node:os';
 import { type Phase, type PipelineRecord, type Runbook, shown } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
-import { checked, isObject } from '../stored.ts';
+import { checked } from '../layout.ts';
+import { isObject } from '../stored.ts';
 
 export interface RunSpec {
   readonly runbook: Runbook;

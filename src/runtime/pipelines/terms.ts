@@ -9,6 +9,7 @@ import {
   PIPELINE_STATES,
   type PipelineRecord,
   type Runbook,
+  shapeProblem,
 } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import {
@@ -22,7 +23,6 @@ import {
   milliseconds,
   millisecondsFromZero,
   oneOf,
-  shapeProblem,
   text,
   wholeNumber,
 } from '../options.ts';

@@ -12,7 +12,7 @@
  */
 import { type Slots, slotsOf } from '../../core/index.ts';
 import { MARK } from '../../host/index.ts';
-import type { Hold } from '../holds/public-hold.ts';
+import type { Hold } from '../holds/hold.ts';
 import type { HoldTold } from '../holds/held-records.ts';
 
 export interface HeldResource {

@@ -1,67 +1,29 @@
-/** Keeps a process present in the store: starts its session, follows the anchors of all processes and its own mailbox. */
-import type { Clock, Timer } from '../../clock.ts';
-import { runAtOnce } from '../../core/index.ts';
+/**
+ * Keeps a process present in the store: starts its session (`Presence`), reads the letters to it (`Mailbox`), and follows which
+ * leases are alive (`Anchors`).
+ */
+import { runAtOnce, type Steps } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import {
-  always,
-  type KeyValue,
-  type Lease,
   Operations,
   pairIn,
   prefixed,
   readRange,
   type Revision,
-  type Store,
-  type Transaction,
-  type TransactionResult,
+  type Changes,
+  type KeyValue,
 } from '../../store/index.ts';
-import type { ProcessIdentity } from '../../host/index.ts';
-import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
-import { Mailbox } from './mailbox.ts';
-import type { Witness } from '../write/witness.ts';
 import { anchorKey, ANCHORS, encode, type Letter, mailboxKey } from '../layout.ts';
-import type { RuntimeOptions } from '../runtime.ts';
-import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
+import type { Runtime } from '../runtime.ts';
+import { type Sent, sentNow, Session, type SessionEnd, leave, type Visited } from './session.ts';
 import { isTrouble } from '../write/recovery.ts';
-import { persistently, send } from '../write/write-once.ts';
-
-/** The process, as its presence uses it. */
-interface Host {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly options: RuntimeOptions;
-  readonly anchors: Anchors;
-  readonly witness: Witness;
-  readonly stopped: AbortSignal;
-  readonly revision: Revision;
-  giveUpAt(): number;
-  refuseIfClosed(): void;
-  saw(revision: Revision): void;
-  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
-  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
-  readLetter(letter: unknown, revision: Revision): void;
-  /** Letters were missed. Gives the revision after which they are read again. */
-  missedLetters(): Promise<Revision>;
-  sessionEnded(session: Session, why: SessionEnd): void;
-  readonly measures: { renewed(ok: boolean): void };
-}
-
-/** A resource that this process has used. */
-interface Visited {
-  readonly keys: { readonly record: string };
-  hasHoldOf(lease: string, record: KeyValue): boolean;
-}
-
-/** A process that used more resources than this does not look at each of them when it leaves: its lease ends instead. */
-const MOST_LOOKED_AT = 64;
-
-/** Most holds end soon; of those that last, the id is looked up. */
-const MOST_GIVEN = 10_000;
+import { persistently } from '../write/write-once.ts';
+import { readLetter } from '../write/letters.ts';
 
 export class Presence {
-  readonly #host: Host;
+  readonly #host: Runtime;
   readonly #nobody: WriterIdentity;
   #sender: WriterIdentity;
   #session: Session | undefined;
@@ -70,12 +32,8 @@ export class Presence {
   #following = false;
   /** The ids of earlier sessions of this process. */
   readonly #former = new Set<string>();
-  /** The store's ids of other leases that this process made, by name. */
-  readonly #leaseIds = new Map<string, string>();
-  /** The same for leases that have become the holds of others: a release here then need not look up the id. */
-  readonly #givenIds = new Map<string, string>();
 
-  constructor(host: Host) {
+  constructor(host: Runtime) {
     this.#host = host;
     this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
     this.#sender = this.#nobody;
@@ -125,102 +83,14 @@ export class Presence {
     }
   }
 
-  /**
-   * Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. `tie`: the
-   * process with which it ends. The anchor names it too, so that a process that moves the hold to another lease ties the new lease to it.
-   */
-  async anchorLease(
-    name: string,
-    ttlMs: number,
-    tie?: ProcessIdentity,
-  ): Promise<{ name: string; leaseId: string; ttlMs: number }> {
-    const { store, stopped, anchors, options } = this.#host;
-    const key = anchorKey(name);
-    const value = encode(tie === undefined ? options.about : { ...(options.about as object), endsWith: tie });
-    const granted: Lease[] = [];
-    const made = await persistently(this.#host, this.#host.giveUpAt(), async () => {
-      const fresh = await store.grantLease(ttlMs, stopped);
-      granted.push(fresh);
-      if (tie !== undefined) await store.endLeaseWith?.(fresh.id, [tie], stopped);
-      // An earlier attempt without an answer may have landed, or land later: only one of them makes the anchor.
-      const result = await send(this.#host, {
-        compare: [{ key, target: 'version', is: '=', than: 0 }],
-        success: [{ do: 'put', key, value, lease: fresh.id }],
-        failure: [{ do: 'read', key }],
-      }).catch((error: unknown) => {
-        // The lease ended before the answer that granted it arrived: another attempt would come too late as well.
-        if (Failure.is(error, 'not-found')) return error;
-        throw error;
-      });
-      if (result instanceof Failure) return result;
-      const found = pairIn(result.results, key);
-      const lease = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
-      if (lease === undefined)
-        throw new Failure('inconsistent', `${key} is on a lease that this process did not ask for`);
-      return { lease, revision: result.revision };
-    });
-    if (made instanceof Failure) throw made;
-    const { lease, revision } = made;
-    for (const { id } of granted) if (id !== lease.id) void store.revokeLease(id).catch(() => undefined);
-    this.#host.saw(revision);
-    anchors.add(name, revision);
-    this.#leaseIds.set(name, lease.id);
-    return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
-  }
-
   /** `visited`: every resource of which this session may have a hold. */
   async leave(visited: readonly Visited[]): Promise<void> {
     const session = this.#session;
-    if (session === undefined) return;
-    session.end('closed');
-    const { store } = this.#host;
-    // If this fails, the end of the lease deletes the same keys.
-    if (isOfOneMachine(store)) await this.#leaveQuietly(session, visited).catch(() => undefined);
-    await store.revokeLease(session.leaseId).catch(() => undefined);
+    session?.end('closed');
+    if (session !== undefined) await leave(this.#host.store, session, visited);
   }
 
-  /**
-   * Deletes the anchor and the mailbox, if nothing else in the store rests on this session. The end of the lease would delete
-   * them too, but it wakes every process that waits for anything, because a holder may have died. Reads from the store
-   * whether something is left: this process may not know, since a release may have got no answer. Nothing can be added after
-   * the read: every write of this session compares that its anchor is there, and the records are compared here.
-   */
-  async #leaveQuietly({ id, leaseId }: Session, visited: readonly Visited[]): Promise<void> {
-    if (visited.length > MOST_LOOKED_AT) return;
-    const { store } = this.#host;
-    const own = [anchorKey(id), mailboxKey(id)];
-    const lease = await store.leaseState(leaseId);
-    if (lease === null || lease.keys.some((key) => !own.includes(key))) return;
-    const reads = visited.map(({ keys }) => ({ do: 'read', key: keys.record }) as const);
-    const { results } = await store.transaction(always(reads));
-    const records = visited.map(({ keys }) => pairIn(results, keys.record));
-    const isHeld = records.some((record, place) => record !== undefined && visited[place]?.hasHoldOf(id, record));
-    if (isHeld) return;
-    const compare = visited.map(({ keys }, place) => {
-      return { key: keys.record, target: 'mod', is: '=', than: records[place]?.modRevision ?? 0 } as const;
-    });
-    await store.transaction({ compare, success: own.map((key) => ({ do: 'delete', key })), failure: [] });
-  }
-
-  forgetLease(name: string): void {
-    const id = this.#leaseIds.get(name);
-    if (id === undefined) return;
-    this.#leaseIds.delete(name);
-    this.#givenIds.set(name, id);
-    if (this.#givenIds.size <= MOST_GIVEN) return;
-    for (const oldest of this.#givenIds.keys()) {
-      this.#givenIds.delete(oldest);
-      return;
-    }
-  }
-
-  /** The store's id of a lease that this process made and forgot, if it still knows it; asked once, to end the lease. */
-  takeGivenId(name: string): string | undefined {
-    const id = this.#givenIds.get(name);
-    this.#givenIds.delete(name);
-    return id;
-  }
-
+  /** A read at `revision` found this lease alive, or not there. */
   sawLease(lease: string, version: number | undefined, revision: Revision): void {
     const session = this.#session;
     if (session !== undefined && lease === session.id) {
@@ -255,14 +125,13 @@ export class Presence {
     );
   }
 
-  // Start
-
   async #start(until: number): Promise<Session> {
     try {
       return await persistently(this.#host, until, async () => {
         const session = await this.#tryStart();
-        if (!session.isValid()) throw tooShort(session.ttlMs);
-        return session;
+        if (session.isValid()) return session;
+        const took = `the session's lease of ${session.ttlMs} ms ends before the store answers`;
+        throw new Failure('unavailable', `${took}; open with a longer sessionTtlMs`);
       });
     } finally {
       this.#starting = undefined;
@@ -288,8 +157,7 @@ export class Presence {
     const lease = await store.grantLease(options.sessionTtlMs, stopped);
     const over = new AbortController();
     try {
-      const { process } = options;
-      if (process !== undefined) await store.endLeaseWith?.(lease.id, [process], stopped);
+      if (options.process !== undefined) await store.endLeaseWith?.(lease.id, [options.process], stopped);
       return await this.#register(id, lease, sent, over);
     } catch (error) {
       over.abort();
@@ -342,7 +210,7 @@ export class Presence {
       get epoch() {
         return session.epoch;
       },
-      leaseId: (name) => (name === id ? lease.id : (this.#leaseIds.get(name) ?? '')),
+      leaseId: (name) => (name === id ? lease.id : (this.#host.leases.idOf(name) ?? '')),
       isGone: this.#nobody.isGone,
     };
     return session;
@@ -365,7 +233,167 @@ export class Presence {
   }
 }
 
-function tooShort(ttlMs: number): Failure {
-  const message = `the session's lease of ${ttlMs} ms ends before the store answers; open with a longer sessionTtlMs`;
-  return new Failure('unavailable', message);
+/** The key into which other processes write letters to a session. Reads every letter once, in order. */
+class Mailbox {
+  readonly #host: Runtime;
+  readonly #key: string;
+  readonly #over: AbortSignal;
+  #readUpTo: Revision = 0;
+  /** The history was compacted before all letters up to here were read. */
+  #missedUpTo: Revision = 0;
+  readonly #awaited: (() => void)[] = [];
+
+  /** `over`: the session has ended. */
+  constructor(host: Runtime, session: string, over: AbortSignal) {
+    this.#host = host;
+    this.#key = mailboxKey(session);
+    this.#over = over;
+    over.addEventListener('abort', () => this.#progress(), { once: true });
+  }
+
+  async follow(): Promise<void> {
+    const host = this.#host;
+    await follow(
+      host.store,
+      host.clock,
+      { key: this.#key },
+      {
+        changes: ({ changes, revision }) => {
+          for (const change of changes) {
+            if (change.kind === 'delete') continue;
+            host.saw(change.pair.modRevision);
+            readLetter(change.pair, host);
+          }
+          this.#readUpTo = revision;
+          this.#progress();
+        },
+        resync: async () => {
+          this.#readUpTo = this.#missedUpTo = await host.missedLetters();
+          this.#progress();
+          return this.#readUpTo;
+        },
+      },
+      this.#over,
+    );
+  }
+
+  /**
+   * Waits until this process has read every letter that was sent to it until now. False if some of those that were sent after
+   * `since` cannot be read any more, or if the session ends first.
+   */
+  async hasReadAllSince(since: Revision): Promise<boolean> {
+    const { store, stopped } = this.#host;
+    const { pairs } = await readRange(store, { key: this.#key }, stopped);
+    const last = pairs[0]?.modRevision;
+    const alive = this.#host.clock.keepAlive?.();
+    while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {
+      await new Promise<void>((resolve) => this.#awaited.push(resolve));
+    }
+    alive?.cancel();
+    return last !== undefined && this.#missedUpTo <= since && this.#readUpTo >= last;
+  }
+
+  #progress(): void {
+    for (const resolve of this.#awaited.splice(0)) resolve();
+  }
+}
+
+/** How many ended leases are remembered; an older one counts as unknown, and is looked up again. */
+const MOST_GONE = 10_000;
+
+/**
+ * Follows the anchors in the store, to know which leases are alive. This may lag behind the store, so no decision rests on it
+ * alone: a write that reclaims a hold compares that the anchor is gone. An unknown lease counts as alive until it is looked up.
+ */
+export class Anchors {
+  /** The living leases, each with the revision at which it was made. */
+  readonly #alive = new Map<string, Revision>();
+  readonly #gone = new Set<string>();
+  /** All changes up to this revision are included. */
+  #asOf: Revision = 0;
+  readonly #onGone: () => void;
+
+  /** Calls `onGone` after leases have ended, when `isGone` says so. */
+  constructor(onGone: () => void) {
+    this.#onGone = onGone;
+  }
+
+  isGone(lease: string): boolean {
+    return this.#gone.has(lease);
+  }
+
+  isKnown(lease: string): boolean {
+    return this.#alive.has(lease) || this.#gone.has(lease);
+  }
+
+  /** How many leases are known to be alive. */
+  get size(): number {
+    return this.#alive.size;
+  }
+
+  /** Adds a lease that this process made. */
+  add(lease: string, revision: Revision): void {
+    this.#alive.set(lease, revision);
+  }
+
+  /**
+   * Takes a list of all anchors, read at `revision`, or from then on page by page: a lease that had ended before its page was
+   * read does not come back. Changes that were followed later win. There may be an anchor for each hold, so it yields after
+   * each.
+   */
+  *list(pairs: readonly KeyValue[], revision: Revision): Steps<void> {
+    const listed = new Map<string, Revision>();
+    for (const pair of pairs) {
+      yield;
+      listed.set(leaseOf(pair.key), pair.createRevision);
+    }
+    let gone = false;
+    for (const [lease, since] of this.#alive) {
+      yield;
+      // A lease that was made after the list was read is not in it.
+      if (!listed.has(lease) && since <= revision) gone = this.#ended(lease) || gone;
+    }
+    for (const [lease, since] of listed) {
+      yield;
+      if (revision >= this.#asOf || !this.#gone.has(lease)) this.#came(lease, since);
+    }
+    this.#asOf = Math.max(this.#asOf, revision);
+    if (gone) this.#onGone();
+  }
+
+  changes({ revision, changes }: Changes): void {
+    if (revision <= this.#asOf) return;
+    this.#asOf = revision;
+    let gone = false;
+    for (const change of changes) {
+      if (change.kind === 'put') this.#came(leaseOf(change.pair.key), change.pair.createRevision);
+      else gone = this.#ended(leaseOf(change.key)) || gone;
+    }
+    if (gone) this.#onGone();
+  }
+
+  /** Takes one anchor, read at `revision`. For a known lease, changes that were followed later than that win. */
+  saw(lease: string, wasAlive: boolean, revision: Revision): void {
+    if (this.isKnown(lease) && this.#asOf > revision) return;
+    if (wasAlive) this.#came(lease, this.#alive.get(lease) ?? revision);
+    else if (this.#ended(lease)) this.#onGone();
+  }
+
+  /** Of all anchors, only the maintainer's comes back after it has gone. */
+  #came(lease: string, since: Revision): void {
+    this.#alive.set(lease, since);
+    this.#gone.delete(lease);
+  }
+
+  /** Whether the lease was known to be alive until now. */
+  #ended(lease: string): boolean {
+    const wasAlive = this.#alive.delete(lease);
+    this.#gone.add(lease);
+    if (this.#gone.size > MOST_GONE) this.#gone.delete(this.#gone.values().next().value as string);
+    return wasAlive;
+  }
+}
+
+function leaseOf(key: string): string {
+  return key.slice(ANCHORS.length);
 }

@@ -10,7 +10,8 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import type { LeaseId, Store } from '../../store/index.ts';
+import { always, type KeyValue, type LeaseId, pairIn, type Store } from '../../store/index.ts';
+import { anchorKey, mailboxKey } from '../layout.ts';
 
 export type SessionEnd = 'expired' | 'disconnected' | 'closed';
 
@@ -195,4 +196,42 @@ export function hasPassed(
   if (now < since.now + ms) return false;
   const uptime = onOneMachine && since.uptime !== undefined ? clock.uptime?.() : undefined;
   return uptime === undefined || uptime >= (since.uptime as number) + ms;
+}
+
+/** A resource that this process has used. */
+export interface Visited {
+  readonly keys: { readonly record: string };
+  hasHoldOf(lease: string, record: KeyValue): boolean;
+}
+
+/** A process that used more resources than this does not look at each of them when it leaves: its lease ends instead. */
+const MOST_LOOKED_AT = 64;
+
+/** Gives up the lease of a session that has ended. */
+export async function leave(store: Store, session: Session, visited: readonly Visited[]): Promise<void> {
+  // If this fails, the end of the lease deletes the same keys.
+  if (isOfOneMachine(store)) await leaveQuietly(store, session, visited).catch(() => undefined);
+  await store.revokeLease(session.leaseId).catch(() => undefined);
+}
+
+/**
+ * Deletes the anchor and the mailbox, if nothing else in the store rests on this session. The end of the lease would delete
+ * them too, but it wakes every process that waits for anything, because a holder may have died. Reads from the store
+ * whether something is left: this process may not know, since a release may have got no answer. Nothing can be added after
+ * the read: every write of this session compares that its anchor is there, and the records are compared here.
+ */
+async function leaveQuietly(store: Store, { id, leaseId }: Session, visited: readonly Visited[]): Promise<void> {
+  if (visited.length > MOST_LOOKED_AT) return;
+  const own = [anchorKey(id), mailboxKey(id)];
+  const lease = await store.leaseState(leaseId);
+  if (lease === null || lease.keys.some((key) => !own.includes(key))) return;
+  const reads = visited.map(({ keys }) => ({ do: 'read', key: keys.record }) as const);
+  const { results } = await store.transaction(always(reads));
+  const records = visited.map(({ keys }) => pairIn(results, keys.record));
+  const isHeld = records.some((record, place) => record !== undefined && visited[place]?.hasHoldOf(id, record));
+  if (isHeld) return;
+  const compare = visited.map(({ keys }, place) => {
+    return { key: keys.record, target: 'mod', is: '=', than: records[place]?.modRevision ?? 0 } as const;
+  });
+  await store.transaction({ compare, success: own.map((key) => ({ do: 'delete', key })), failure: [] });
 }

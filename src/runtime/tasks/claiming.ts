@@ -276,7 +276,7 @@ export class SessionClaimLease implements ClaimLease {
   }
 
   fence(): Promise<void> {
-    return new Promise((resolve, reject) => this.#runtime.fence(resolve, reject));
+    return new Promise((resolve, reject) => this.#runtime.presence.fence(resolve, reject));
   }
 
   gone(): void {
@@ -284,7 +284,7 @@ export class SessionClaimLease implements ClaimLease {
   }
 
   saw(_: ClaimGround, version: number | undefined, revision: number): void {
-    if (this.isValid) this.#runtime.sawLease(this.#session.id, version, revision);
+    if (this.isValid) this.#runtime.presence.sawLease(this.#session.id, version, revision);
   }
 }
 

@@ -10,10 +10,11 @@ import {
   type Terms,
   termsOf,
   withTerms,
+  shapeProblem,
 } from '../../core/index.ts';
 import { Failure, refuseInvalid } from '../../failure.ts';
 import type { Revision, TransactionResult } from '../../store/index.ts';
-import { flag, shapeProblem, shortText, valuesProblem } from '../options.ts';
+import { flag, shortText, valuesProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';

@@ -25,6 +25,8 @@ import {
   termsOf,
   type Token,
   unpublished,
+  isCount,
+  isTime,
 } from '../../core/index.ts';
 import {
   always,
@@ -39,7 +41,7 @@ import { fullPages } from '../../store/operations.ts';
 import { processOf } from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject, isTime } from '../stored.ts';
+import { isObject } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /** Each page costs etcd a walk over all keys, and a long page blocks the event loop. */

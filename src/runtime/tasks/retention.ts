@@ -12,12 +12,12 @@
  * gone counts only if its time can have passed by the clock of the process that looks. That clock can only delay the end of a
  * mark.
  */
-import { isFinished, type Task } from '../../core/index.ts';
+import { isFinished, type Task, isCount, isTime } from '../../core/index.ts';
 import { prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject, isTime } from '../stored.ts';
+import { isObject } from '../stored.ts';
 import { forgetTask } from './unclaimed.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { persistently, sendWitnessed } from '../write/write-once.ts';

@@ -7,7 +7,7 @@ import { type Attempt, revisionOf } from './claiming.ts';
 import { taskResource } from './keys.ts';
 import type { TaskCache } from './task-cache.ts';
 import { type Worker, Workers } from './workers.ts';
-import { onAbort } from '../on-abort.ts';
+import { onAbort } from '../holds/wait-limits.ts';
 
 /** How long to wait for a task. */
 export interface TaskWaitOptions {

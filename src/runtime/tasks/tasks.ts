@@ -16,17 +16,16 @@ import {
   type TaskStatus,
   termsOf,
   type Token,
+  shapeProblem,
 } from '../../core/index.ts';
 import { Failure, refuseInvalid, shown } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
-import type { Subscription } from '../subscription.ts';
-import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
+import { type Subscription, LISTEN, listening, type ListenOptions } from '../subscription.ts';
 import {
   aName,
   flag,
   refuseUnlessFunction,
   refuseWrongValues,
-  shapeProblem,
   valuesProblem,
   wholeNumber,
   wholeNumberFromZero,

@@ -12,7 +12,7 @@ import type { Dispatch } from '../tasks/dispatch.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
 import type { RecordKeeping } from '../witness/retention.ts';
 import type { RecordIndex } from './record-index.ts';
-import { takeRole } from '../session/role.ts';
+import { takeRole } from '../session/leases.ts';
 import { Sweep, type Swept } from './sweep.ts';
 
 /** How many revisions of history stay for processes that watch. */

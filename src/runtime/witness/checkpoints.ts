@@ -2,6 +2,7 @@
  * Stores the checkpoints: each in one key, or in parts that are written first if it has too many heads for one value.
  * `witness.sealed` names the newest, so that two processes cannot both follow the same checkpoint.
  */
+import { isCount } from '../../core/index.ts';
 import { type Checkpoint, canonical, checkpointProblem } from '../../core/witness/index.ts';
 import {
   always,
@@ -15,7 +16,7 @@ import {
 } from '../../store/index.ts';
 import { CHECKPOINTS, corrupt, decode, encode, SEALED, TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject } from '../stored.ts';
+import { isObject } from '../stored.ts';
 import { send } from '../write/write-once.ts';
 import { pairsIn } from './chains.ts';
 

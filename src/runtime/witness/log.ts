@@ -11,7 +11,7 @@ import type {
 import { Failure, refuseInvalid, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { documentProblem, nameProblem } from '../../core/index.ts';
-import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
+import { keepingAlive, LISTEN, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import {
   abortSignal,
   anything,
@@ -26,7 +26,6 @@ import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { iterated } from '../subscriber-iterator.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
-import { type Subscription, subscription } from '../subscription.ts';
 import { said } from '../write/witnessed.ts';
 import { sendWitnessed } from '../write/write-once.ts';
 import { entriesIn, entryIn, entryRange } from './chains.ts';

@@ -2,13 +2,14 @@
  * Keeps the record of the witness from filling the store. Deletes the oldest entries, chain by chain, as far as a checkpoint
  * covers them. The checkpoint stays, so the rest still verifies, and so does an earlier export of the deleted entries.
  */
+import { isCount } from '../../core/index.ts';
 import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { always, type Compare, type Operation, Operations, readRange, type Revision } from '../../store/index.ts';
 import { chainPath, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject } from '../stored.ts';
+import { isObject } from '../stored.ts';
 import { persistently, send, sendWitnessed } from '../write/write-once.ts';
 import { headIn } from '../write/witness.ts';
 import { entryIn, readEntry } from './chains.ts';

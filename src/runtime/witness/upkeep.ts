@@ -7,7 +7,7 @@ import { Failure } from '../../failure.ts';
 import { readRange } from '../../store/index.ts';
 import { anchorKey, encode, RECORD_KEEPER } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { takeRole } from '../session/role.ts';
+import { takeRole } from '../session/leases.ts';
 import { send } from '../write/write-once.ts';
 import { readHeads } from './chains.ts';
 import { readCheckpoint, readSealed, type Sealed } from './checkpoints.ts';

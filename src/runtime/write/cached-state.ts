@@ -2,7 +2,7 @@
  * The writer's cached state of its resource: a snapshot, and how fresh it is. Three things advance it: what the writer reads,
  * what other processes report, and what the writer commits.
  */
-import { type Answer, NONE, type Request } from '../../core/index.ts';
+import { type Answer, NONE } from '../../core/index.ts';
 import {
   Operations,
   type OperationResult,
@@ -13,13 +13,11 @@ import {
 import type { Commit } from './commit.ts';
 import type { Decision } from './decision.ts';
 import type { Report, ResourceKeys } from '../layout.ts';
-import type { Coordinated, Machine } from './machines.ts';
-import type { WriterHost } from './writer-host.ts';
+import type { AnyMachine, Coordinated } from './machines.ts';
+import type { Runtime } from '../runtime.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
-import { NO_CHAIN } from './chain-ends.ts';
-import { headIn } from './witness.ts';
+import { NO_CHAIN, headIn } from './witness.ts';
 import {
-  type LeaseReads,
   leasesOf,
   marksAfter,
   marksOf,
@@ -27,6 +25,8 @@ import {
   queueFrom,
   type QueueReads,
   readLeases,
+  sawLeases,
+  unknownLeases,
   readSnapshot,
   recordOf,
   reportedSnapshot,
@@ -37,30 +37,30 @@ import {
   writerOf,
 } from './snapshot.ts';
 
-export interface Reading<State extends Coordinated> {
+export interface Reading {
   /** Undefined if the whole queue has to be read. */
-  done(snapshot: Snapshot<State> | undefined): void;
+  done(snapshot: Snapshot<Coordinated> | undefined): void;
   /** The record or a ticket cannot be read, or breaks a promise. */
   malformed(error: unknown): void;
   /** The store was not reached, or did not answer. */
   unread(error: unknown): void;
 }
 
-export class CachedState<State extends Coordinated, Command extends AnyCommand, Outcome> {
-  snapshot: Snapshot<State>;
+export class CachedState {
+  snapshot: Snapshot<Coordinated>;
   /** How many commands had been submitted when the snapshot was read: it is newer than all of these. */
   since = -1;
   /** The same for the last read of the whole queue. */
   wholeSince = -1;
-  readonly #machine: Machine<State, Command, Outcome>;
+  readonly #machine: AnyMachine;
   readonly #keys: ResourceKeys;
-  readonly #host: WriterHost;
+  readonly #host: Runtime;
   /** When the snapshot was read or reported, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The newest report that is not in the snapshot yet: it came while a commit was on its way. */
-  #reported: Snapshot<State> | undefined;
+  #reported: Snapshot<Coordinated> | undefined;
 
-  constructor(machine: Machine<State, Command, Outcome>, keys: ResourceKeys, host: WriterHost) {
+  constructor(machine: AnyMachine, keys: ResourceKeys, host: Runtime) {
     this.#machine = machine;
     this.#keys = keys;
     this.#host = host;
@@ -69,7 +69,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
 
   /** How long ago the snapshot was read or reported. */
   get agedMs(): number {
-    return this.#host.answersAtOnce ? 0 : this.#host.monotonic() - this.#lookedAt;
+    return this.#host.answersAtOnce ? 0 : this.#host.clock.monotonic() - this.#lookedAt;
   }
 
   /** The other process that wrote the record last, if it is alive as far as is known. */
@@ -93,24 +93,24 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     if (reported.revision <= this.snapshot.revision) return;
     this.snapshot = reported;
     this.wholeSince = -1;
-    this.#lookedAt = this.#host.monotonic();
+    this.#lookedAt = this.#host.clock.monotonic();
   }
 
   /** Takes over a snapshot that was read after `asked` commands had been submitted. */
-  adopt(snapshot: Snapshot<State>, asked: number): void {
+  adopt(snapshot: Snapshot<Coordinated>, asked: number): void {
     this.snapshot = snapshot;
-    this.#lookedAt = this.#host.monotonic();
+    this.#lookedAt = this.#host.clock.monotonic();
     this.since = asked;
     // The whole queue was known before; now it is only the front again.
     if (!snapshot.complete) this.wholeSince = -1;
     for (const { lease } of snapshot.state.waiting) {
       // A ticket is on its lease, so a ticket that was read proves that the lease was alive.
-      if (!this.#host.knowsLease(lease)) this.#host.sawLease(lease, 1, snapshot.revision);
+      if (!this.#host.anchors.isKnown(lease)) this.#host.presence.sawLease(lease, 1, snapshot.revision);
     }
   }
 
   /** Carries the snapshot on over our own write at `revision`. */
-  advance(decision: Decision<State>, commit: Commit, { revision, results }: TransactionResult): void {
+  advance(decision: Decision<Coordinated>, commit: Commit, { revision, results }: TransactionResult): void {
     const { snapshot } = this;
     const { arriving } = commit;
     const { arrivals } = snapshot;
@@ -138,7 +138,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
       snapshot.mod = revision;
       snapshot.by = this.#host.sender.id;
       snapshot.marks = marksAfter(snapshot.marks, decision.marks);
-      if (!this.#host.answersAtOnce) this.#lookedAt = this.#host.monotonic();
+      if (!this.#host.answersAtOnce) this.#lookedAt = this.#host.clock.monotonic();
     }
     snapshot.revision = revision;
   }
@@ -187,7 +187,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   /** After a write that was decided on the record as it is, if `known`. */
   leavesUnserved(
     batch: readonly { readonly command: AnyCommand }[],
-    { answers }: Decision<State>,
+    { answers }: Decision<Coordinated>,
     commit: Commit,
     known: boolean,
   ): boolean {
@@ -208,12 +208,12 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     const couldBeServed = (): boolean => this.#couldServe({ ...state, waiting: arriving });
     // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
     if (this.#machine.isClosed(state) && !this.mayBeStale()) return couldBeServed();
-    if (this.unknownLeases().length > 0) return true;
+    if (unknownLeases(this.#host, [state]).length > 0) return true;
     // The write removed a dead request: the one behind it, known or not, may be next.
     return arriving.length === 0 || couldBeServed();
   }
 
-  #couldServe(state: State & { readonly waiting: readonly Request[] }): boolean {
+  #couldServe(state: Coordinated): boolean {
     if (state.waiting.length === 0) return false;
     const at = this.#host.moment(this.#host.revision);
     return this.#machine.transition(state, this.#machine.settle, at).state !== state;
@@ -222,27 +222,27 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   // Reads
 
   /** Reads a snapshot, and whether the leases of the known holds are alive. */
-  refresh(whole: boolean, reading: Reading<State>): void {
+  refresh(whole: boolean, reading: Reading): void {
     // Our own lease as well: a fence that got no answer may have landed since, and raised our epoch.
     const { id } = this.#host.sender;
-    const leases = this.leases();
+    const leases = leasesOf(this.snapshot.state).slice(0, MOST_LEASES);
     this.#read(whole, id === '' ? leases : [...leases, id], reading);
   }
 
   /** Reads a snapshot of the whole state, and leaves the cached state as it is. */
-  look(reading: Reading<State>): void {
+  look(reading: Reading): void {
     this.#read(true, [], reading);
   }
 
-  #read(whole: boolean, leases: readonly string[], reading: Reading<State>): void {
+  #read(whole: boolean, leases: readonly string[], reading: Reading): void {
     const operations = new Operations();
     const snapshot = readSnapshot(operations, this.#keys, this.#host.witness.isOn, whole);
     const anchors = readLeases(operations, leases);
     this.#host.commit(
       operations.always(),
-      ({ results, revision }) => {
-        this.sawLeases(anchors, results, revision);
-        this.decode(snapshot, results, revision, reading);
+      (result) => {
+        sawLeases(this.#host, anchors, result);
+        this.decode(snapshot, result.results, result.revision, reading);
       },
       (error) => reading.unread(error),
     );
@@ -253,49 +253,15 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
     reads: SnapshotReads,
     results: readonly OperationResult[],
     revision: Revision,
-    reading: Pick<Reading<State>, 'done' | 'malformed'>,
+    reading: Pick<Reading, 'done' | 'malformed'>,
   ): void {
-    let snapshot: Snapshot<State> | undefined;
+    let snapshot: Snapshot<Coordinated> | undefined;
     try {
       snapshot = snapshotFrom(this.#machine, reads, results, revision);
     } catch (error) {
       return reading.malformed(error);
     }
     reading.done(snapshot);
-  }
-
-  /** Looks up the leases of holds of which nothing is known: a hold may only refuse a request if its lease is alive. */
-  lookUpLeases(done: () => void, unread: (error: unknown) => void): void {
-    const unknown = this.unknownLeases();
-    if (unknown.length === 0) return done();
-    const operations = new Operations();
-    const anchors = readLeases(operations, unknown);
-    this.#host.commit(
-      operations.always(),
-      ({ results, revision }) => {
-        this.sawLeases(anchors, results, revision);
-        // There may be more of them than one transaction can read.
-        this.lookUpLeases(done, unread);
-      },
-      unread,
-    );
-  }
-
-  // Leases
-
-  /** Leases of known holds, as many as one transaction looks up along with the record. */
-  leases(): readonly string[] {
-    return leasesOf(this.snapshot.state).slice(0, MOST_LEASES);
-  }
-
-  /** Leases of known holds of which this process knows nothing, as many as one transaction looks up. */
-  unknownLeases(): readonly string[] {
-    const unknown = leasesOf(this.snapshot.state).filter((lease) => !this.#host.knowsLease(lease));
-    return unknown.slice(0, MOST_LEASES);
-  }
-
-  sawLeases(reads: LeaseReads, results: readonly OperationResult[], revision: Revision): void {
-    for (const [lease, read] of reads) this.#host.sawLease(lease, read.in(results).pairs[0]?.version, revision);
   }
 
   /** Whether some hold is stale, or could be: its lease has ended, or is unknown. */
@@ -306,7 +272,7 @@ export class CachedState<State extends Coordinated, Command extends AnyCommand, 
   }
 
   #isUnsure(lease: string): boolean {
-    return this.#host.sender.isGone(lease) || !this.#host.knowsLease(lease);
+    return this.#host.sender.isGone(lease) || !this.#host.anchors.isKnown(lease);
   }
 }
 
@@ -316,6 +282,6 @@ function isToNamed({ id, outcome }: Answer<unknown>): boolean {
   return hold !== undefined && hold.holder !== id;
 }
 
-function withoutTickets<State extends Coordinated>(state: State, tickets: readonly Ticket[]): State {
+function withoutTickets(state: Coordinated, tickets: readonly Ticket[]): Coordinated {
   return { ...state, waiting: state.waiting.filter((request) => !tickets.includes(request)) };
 }

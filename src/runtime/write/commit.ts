@@ -22,12 +22,11 @@ import {
   type RecordDocument,
   RECORDS,
   inconsistent,
-  type Report,
   type ResourceKeys,
   ticketClass,
   ticketKey,
 } from '../layout.ts';
-import { lettersOf, reportOf } from './letters.ts';
+import { lettersOf } from './letters.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending-command.ts';
 import { commandsOf } from './witnessed.ts';
@@ -81,6 +80,18 @@ export interface OvertakenReads {
   readonly leases: LeaseReads;
 }
 
+/** A decision that is to be committed, and what it was made of. */
+export interface Draft {
+  readonly keys: ResourceKeys;
+  /** What the decision was made on. */
+  readonly snapshot: Snapshot<Coordinated>;
+  readonly decision: Decision<Coordinated>;
+  readonly sender: WriterIdentity;
+  readonly witness: Witness;
+  /** No request at all could be granted after it. */
+  readonly isClosed: boolean;
+}
+
 /** Tickets that a keeper reads along with its write: more than it can serve before it writes again. */
 const LOOKED_AT = 32;
 
@@ -89,22 +100,18 @@ const LOOKED_AT = 32;
  * the transaction fails; without it, a failed transaction reads nothing, which is right where another read is cheap.
  * `looksAtQueue`: also reads the queue, because a keeper writes for many processes, and serves requests that came meanwhile.
  */
-export function commitOf<State extends Coordinated>(
-  keys: ResourceKeys,
-  snapshot: Snapshot<State>,
-  decision: Decision<State>,
-  sender: WriterIdentity,
-  witness: Witness,
-  isClosed: boolean,
+export function commitOf(
+  draft: Draft,
   mayQueue: readonly Ticket[] | undefined,
   looksAtQueue = false,
 ): Commit | undefined {
+  const { keys, snapshot, decision } = draft;
   if (decision.fault !== undefined) throw inconsistent(keys.resource, 'as it was about to be written', decision.fault);
   const nobodyWaits = snapshot.state.waiting.length === 0 && decision.state.waiting.length === 0;
   if (nobodyWaits && mayQueue === undefined && decision.isPlain && decision.state !== snapshot.state) {
-    return plainCommit(keys, snapshot, decision, sender, witness, isClosed);
+    return plainCommit(draft);
   }
-  const builder = new CommitBuilder(keys, snapshot, decision, sender, witness, isClosed);
+  const builder = new CommitBuilder(draft);
   builder.record();
   builder.liveness();
   if (!builder.queueIsKnown()) return undefined;
@@ -115,20 +122,14 @@ export function commitOf<State extends Coordinated>(
 }
 
 /** The same for by far the most frequent case, one command and an empty queue, without lists that would stay empty. */
-function plainCommit<State extends Coordinated>(
-  keys: ResourceKeys,
-  snapshot: Snapshot<State>,
-  decision: Decision<State>,
-  sender: WriterIdentity,
-  witness: Witness,
-  isClosed: boolean,
-): Commit {
+function plainCommit(draft: Draft): Commit {
+  const { keys, snapshot, decision, sender, isClosed } = draft;
   const { record, queue, queueEnd } = keys;
   const asKnown: Compare = { key: record, target: 'mod', is: '=', than: snapshot.mod };
   const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
   const isNew = snapshot.mod === 0;
-  const link = linkOf(keys, snapshot, decision, sender, witness);
-  const value = encode(documentOf(snapshot, decision, sender, link));
+  const link = linkOf(draft);
+  const value = encode(documentOf(draft, link));
   const put: Operation = { do: 'put', key: record, value, lease: undefined };
   const success = link === undefined ? [put] : [put, link.put];
   let compare: readonly Compare[];
@@ -166,39 +167,26 @@ function nothingForgotten({ revision }: Decision<Coordinated>): Compare {
   return { key: HORIZON, target: 'mod', is: '<', than: revision + 1 };
 }
 
-function documentOf<State extends Coordinated>(
-  snapshot: Snapshot<State>,
-  { state, events, marks: more }: Decision<State>,
-  { id }: WriterIdentity,
-  link: Link | undefined,
-): RecordDocument<State['record']> {
-  const marks = marksAfter(snapshot.marks, more);
-  const document: RecordDocument<State['record']> =
-    marks.length === 0 ? { record: state.record, events, by: id } : { record: state.record, events, by: id, marks };
+function documentOf({ snapshot, decision, sender }: Draft, link: Link | undefined): RecordDocument<unknown> {
+  const { record } = decision.state;
+  const { events } = decision;
+  const marks = marksAfter(snapshot.marks, decision.marks);
+  const document: RecordDocument<unknown> =
+    marks.length === 0 ? { record, events, by: sender.id } : { record, events, by: sender.id, marks };
   return link === undefined ? document : { ...document, head: link.head };
 }
 
 /** The entry of the witness for a write of the record; undefined if the witness is off. */
-function linkOf<State extends Coordinated>(
-  { record, resource }: ResourceKeys,
-  { chain }: Snapshot<State>,
-  { steps, at, revision }: Decision<State>,
-  sender: WriterIdentity,
-  witness: Witness,
-): Link | undefined {
+function linkOf({ keys, snapshot, decision, sender, witness }: Draft): Link | undefined {
+  const { steps, at, revision } = decision;
   if (steps === undefined) return undefined;
-  const path = record.slice(RECORDS.length);
+  const path = keys.record.slice(RECORDS.length);
   const kind = path.slice(0, path.indexOf('/'));
-  return witness.link(resource, chain, at, revision, commandsOf(kind, steps, at, sender.id), path);
+  return witness.link(keys.resource, snapshot.chain, at, revision, commandsOf(kind, steps, at, sender.id), path);
 }
 
-class CommitBuilder<State extends Coordinated> {
-  readonly #keys: ResourceKeys;
-  readonly #snapshot: Snapshot<State>;
-  readonly #decision: Decision<State>;
-  readonly #sender: WriterIdentity;
-  readonly #witness: Witness;
-  readonly #isClosed: boolean;
+class CommitBuilder {
+  readonly #draft: Draft;
   readonly #changesRecord: boolean;
   readonly #moved: Moved;
   readonly #compare: Compare[] = [];
@@ -207,44 +195,32 @@ class CommitBuilder<State extends Coordinated> {
   #provesQueue = false;
   #link: Link | undefined;
 
-  constructor(
-    keys: ResourceKeys,
-    snapshot: Snapshot<State>,
-    decision: Decision<State>,
-    sender: WriterIdentity,
-    witness: Witness,
-    isClosed: boolean,
-  ) {
-    this.#keys = keys;
-    this.#snapshot = snapshot;
-    this.#decision = decision;
-    this.#sender = sender;
-    this.#witness = witness;
-    this.#isClosed = isClosed;
+  constructor(draft: Draft) {
+    const { snapshot, decision } = draft;
+    this.#draft = draft;
     this.#moved = difference(snapshot.state.waiting, decision.state.waiting);
     // Events travel in the record, so a change of the queue alone rewrites the record if it has events.
     this.#changesRecord = decision.state.record !== snapshot.state.record || decision.events.length > 0;
   }
 
   record(): void {
-    const { record: key } = this.#keys;
-    const { restsOnRecord } = this.#decision;
-    if (this.#changesRecord || restsOnRecord)
-      this.#compare.push({ key, target: 'mod', is: '=', than: this.#snapshot.mod });
+    const { keys, snapshot, decision } = this.#draft;
+    const { record: key } = keys;
+    const asKnown: Compare = { key, target: 'mod', is: '=', than: snapshot.mod };
+    if (this.#changesRecord || decision.restsOnRecord) this.#compare.push(asKnown);
     if (!this.#changesRecord) return;
-    if (this.#snapshot.mod === 0) this.#compare.push(nothingForgotten(this.#decision));
-    const link = linkOf(this.#keys, this.#snapshot, this.#decision, this.#sender, this.#witness);
+    if (snapshot.mod === 0) this.#compare.push(nothingForgotten(decision));
+    const link = linkOf(this.#draft);
     this.#link = link;
-    const document = documentOf(this.#snapshot, this.#decision, this.#sender, link);
-    this.#success.add({ do: 'put', key, value: encode(document) });
+    this.#success.add({ do: 'put', key, value: encode(documentOf(this.#draft, link)) });
     if (link === undefined) return;
     this.#success.add(link.put);
     this.#compare.push(...link.compare);
   }
 
   liveness(): void {
-    const { newcomers, kept, losses, senders } = this.#decision;
-    const { id, epoch } = this.#sender;
+    const { newcomers, kept, losses, senders } = this.#draft.decision;
+    const { id, epoch } = this.#draft.sender;
     if (this.#moved.arriving.length > 0 || newcomers.length > 0) this.#relyOn(id, '=', epoch);
     for (const [process, sender] of senders) this.#relyOn(process, '=', sender.epoch);
     for (const { lease } of newcomers) if (lease !== id && !senders.has(lease)) this.#relyOn(lease, '>', 0);
@@ -256,29 +232,31 @@ class CommitBuilder<State extends Coordinated> {
       if (why !== 'reclaimed') continue;
       // A reclaim and a renewal exclude each other: only one of them finds the lease as it expects.
       const { limit = hold.lease } = hold;
-      this.#relyOn(this.#sender.isGone(hold.lease) ? hold.lease : limit, '=', 0);
+      this.#relyOn(this.#draft.sender.isGone(hold.lease) ? hold.lease : limit, '=', 0);
     }
   }
 
   /** A grant to a newcomer, and a write that leaves room, must rest on an empty queue. False if that is not known. */
   queueIsKnown(): boolean {
-    const { newcomers, state } = this.#decision;
-    const leavesRoom = this.#changesRecord && !this.#isClosed && state.waiting.length === 0;
+    const { keys, snapshot, decision, isClosed } = this.#draft;
+    const { newcomers, state } = decision;
+    const leavesRoom = this.#changesRecord && !isClosed && state.waiting.length === 0;
     if (newcomers.length === 0 && !leavesRoom) return true;
-    const someWaited = this.#snapshot.state.waiting.length > 0;
-    this.#provesQueue = !someWaited || this.#snapshot.complete;
-    if (this.#provesQueue) this.#nobodyElse(someWaited ? this.#snapshot.queueRevision : 0, this.#keys.queueEnd);
+    const someWaited = snapshot.state.waiting.length > 0;
+    this.#provesQueue = !someWaited || snapshot.complete;
+    if (this.#provesQueue) this.#nobodyElse(someWaited ? snapshot.queueRevision : 0, keys.queueEnd);
     return this.#provesQueue || newcomers.length === 0;
   }
 
   leaving(): void {
-    const { answers, withdrawn } = this.#decision;
+    const { keys, snapshot, decision } = this.#draft;
+    const { answers, withdrawn } = decision;
     let lowest = this.#classOfNext();
     for (const request of this.#moved.leaving) {
-      const key = ticketKey(this.#keys, request);
+      const key = ticketKey(keys, request);
       if (answers.some(({ id }) => id === request.id)) {
         // The ticket is on its request's lease: while the ticket is there, the process that is granted is alive.
-        const arrival = this.#snapshot.arrivals?.get(request.id) ?? 0;
+        const arrival = snapshot.arrivals?.get(request.id) ?? 0;
         this.#compare.push({ key, target: 'create', is: '=', than: arrival });
         this.#success.add({ do: 'delete', key });
         if (ticketClass(request) > lowest) lowest = ticketClass(request);
@@ -289,27 +267,27 @@ class CommitBuilder<State extends Coordinated> {
     }
     for (const request of withdrawn) {
       if (answers.some(({ id }) => id === request.id)) continue;
-      for (const form of formsOf(request)) this.#success.add({ do: 'delete', key: ticketKey(this.#keys, form) });
+      for (const form of formsOf(request)) this.#success.add({ do: 'delete', key: ticketKey(keys, form) });
     }
     // No ticket of a higher priority may have arrived since the queue was read.
-    if (lowest > '!' && !this.#provesQueue) this.#nobodyElse(this.#snapshot.queueRevision, this.#keys.queue + lowest);
+    if (lowest > '!' && !this.#provesQueue) this.#nobodyElse(snapshot.queueRevision, keys.queue + lowest);
   }
 
   /** The decision found that the next request has to wait; a request of a higher class might not have to. */
   #classOfNext(): string {
-    const { waiting, record } = this.#decision.state;
-    if (!this.#changesRecord || this.#isClosed) return '';
+    const { waiting, record } = this.#draft.decision.state;
+    if (!this.#changesRecord || this.#draft.isClosed) return '';
     const next = waiting[nextInLine(waiting, record.passed)];
     return next === undefined ? '' : ticketClass(next);
   }
 
   arriving(): void {
     for (const request of this.#moved.arriving) {
-      const leaseId = this.#decision.senders.get(request.lease)?.leaseId;
-      this.#success.add(ticketPut(this.#keys, request, this.#decision.at, this.#sender, leaseId));
+      const leaseId = this.#draft.decision.senders.get(request.lease)?.leaseId;
+      this.#success.add(ticketPut(this.#draft, request, leaseId));
       if (request.upgrades === undefined) continue;
       // Two readers that both upgrade would wait for each other for ever: only one upgrade may be in the queue.
-      const { queue } = this.#keys;
+      const { queue } = this.#draft.keys;
       this.#compare.push(
         this.#replaced() ?? { key: `${queue}!`, end: `${queue}"`, target: 'version', is: '=', than: 0 },
       );
@@ -318,23 +296,20 @@ class CommitBuilder<State extends Coordinated> {
 
   /** Compares that the upgrade which this write takes out of the queue is still there: then no other upgrade can be. */
   #replaced(): Compare | undefined {
-    const { answers, withdrawn } = this.#decision;
+    const { answers, withdrawn } = this.#draft.decision;
     for (const request of this.#moved.leaving) {
-      const than = this.#snapshot.arrivals?.get(request.id);
+      const than = this.#draft.snapshot.arrivals?.get(request.id);
       if (request.upgrades === undefined || than === undefined) continue;
       if (![...answers, ...withdrawn].some(({ id }) => id === request.id)) continue;
-      return { key: ticketKey(this.#keys, request), target: 'create', is: '=', than };
+      return { key: ticketKey(this.#draft.keys, request), target: 'create', is: '=', than };
     }
     return undefined;
   }
 
   letters(): void {
-    const { answers, losses, replies } = this.#decision;
+    const { answers, losses, replies } = this.#draft.decision;
     if (answers.length === 0 && losses.length === 0 && replies.length === 0) return;
-    const { resource } = this.#keys;
-    const report = (): Report | undefined =>
-      reportOf(resource, this.#snapshot, this.#decision, this.#moved.arriving, this.#sender.id, this.#link?.head);
-    for (const [process, letter] of lettersOf(resource, this.#decision, this.#sender, report)) {
+    for (const [process, letter] of lettersOf(this.#draft, this.#moved.arriving, this.#link?.head)) {
       const key = mailboxKey(process);
       // A dead process has no mailbox. The put is nested, because the decision does not depend on whether it is dead.
       const isThere: Compare = { key, target: 'version', is: '>', than: 0 };
@@ -344,9 +319,9 @@ class CommitBuilder<State extends Coordinated> {
   }
 
   commit(mayQueue: readonly Ticket[] | undefined, looksAtQueue: boolean): Commit {
-    const record = this.#changesRecord ? undefined : this.#success.read({ key: this.#keys.record });
+    const record = this.#changesRecord ? undefined : this.#success.read({ key: this.#draft.keys.record });
     const looks = looksAtQueue && this.#changesRecord;
-    const queueAfter = looks ? readQueue(this.#success, this.#keys, LOOKED_AT) : undefined;
+    const queueAfter = looks ? readQueue(this.#success, this.#draft.keys, LOOKED_AT) : undefined;
     // A request of a named holder may hold the resource already, and must not queue behind itself without a look.
     const fallback = mayQueue?.filter((request) => request.holder === request.id) ?? NONE;
     const failure = mayQueue === undefined ? undefined : new Operations();
@@ -364,18 +339,18 @@ class CommitBuilder<State extends Coordinated> {
   }
 
   #ifOvertaken(failure: Operations, fallback: readonly Ticket[]): OvertakenReads {
-    const { id, epoch } = this.#sender;
+    const { id, epoch } = this.#draft.sender;
     const queued =
       fallback.length === 0
         ? undefined
         : failure.nest({
             compare: [{ key: anchorKey(id), target: 'version', is: '=', than: epoch }],
-            success: fallback.map((request) => ticketPut(this.#keys, request, this.#decision.at, this.#sender)),
+            success: fallback.map((request) => ticketPut(this.#draft, request)),
             failure: [],
           });
     return {
       queued,
-      snapshot: readSnapshot(failure, this.#keys, this.#witness.isOn),
+      snapshot: readSnapshot(failure, this.#draft.keys, this.#draft.witness.isOn),
       leases: readLeases(failure, this.#leases),
     };
   }
@@ -387,20 +362,18 @@ class CommitBuilder<State extends Coordinated> {
 
   /** Compares that the range is empty, or, with a `since`, that all its tickets had arrived by then. */
   #nobodyElse(since: number, end: string): void {
-    const key = this.#keys.queue;
+    const key = this.#draft.keys.queue;
     if (since === 0) this.#compare.push({ key, end, target: 'version', is: '=', than: 0 });
     else this.#compare.push({ key, end, target: 'create', is: '<', than: since + 1 });
   }
 }
 
 function ticketPut(
-  keys: ResourceKeys,
+  { keys, decision, sender }: Draft,
   request: Ticket,
-  at: number,
-  sender: WriterIdentity,
   lease = sender.leaseId(request.lease),
 ): Operation {
-  return { do: 'put', key: ticketKey(keys, request), value: encode({ request, at }), lease };
+  return { do: 'put', key: ticketKey(keys, request), value: encode({ request, at: decision.at }), lease };
 }
 
 /** Deletes tickets behind a record that cannot be read: nobody could ever serve them, and their commands fail now. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { LockCommand, LockOutcome, Moment } from '../../core/index.ts';
+import type { LockCommand, Moment } from '../../core/index.ts';
 import { decide } from './decision.ts';
 import { lockMachine } from './machines.ts';
 import { BackgroundCommand } from './pending-command.ts';
@@ -7,7 +7,7 @@ import { BackgroundCommand } from './pending-command.ts';
 const AT: Moment = { now: 0, revision: 10, gone: () => false };
 
 function decided(state: typeof lockMachine.unused, ...commands: readonly LockCommand[]) {
-  const batch = commands.map((command) => new BackgroundCommand<LockCommand, LockOutcome>(command));
+  const batch = commands.map((command) => new BackgroundCommand(command));
   return { batch, ...decide(lockMachine, state, batch, AT, 'P', false) };
 }
 

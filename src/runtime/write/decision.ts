@@ -17,10 +17,15 @@ import {
 } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest, DelegationReply } from '../layout.ts';
-import { requestIn } from './batch.ts';
-import { DelegatedCommand } from './delegation-mail.ts';
+import {
+  requestIn,
+  DelegatedCommand,
+  type AnyCommand,
+  type AnyOutcome,
+  type PendingCommand,
+  type Ticket,
+} from './pending-command.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import type { AnyCommand, AnyOutcome, PendingCommand, Ticket } from './pending-command.ts';
 import type { WitnessedStep } from './witnessed.ts';
 
 type AnyRecord = Parameters<typeof faultOf>[0];
@@ -28,10 +33,10 @@ type AnyRecord = Parameters<typeof faultOf>[0];
 const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** Gives each command its outcome. `session`: of the process that decides. `at.most`: how many waiters the decision serves at most. */
-export function decide<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
-  machine: Machine<State, Command, Outcome>,
+export function decide<State extends Coordinated>(
+  machine: Machine<State, AnyCommand, AnyOutcome>,
   state: State,
-  batch: readonly PendingCommand<Command, Outcome>[],
+  batch: readonly PendingCommand[],
   at: Moment,
   session: string,
   isWitnessed: boolean,
@@ -40,20 +45,20 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   const decision = new Decision(state, at, isWitnessed);
   // Plain loops here and below, for speed: every acquire and every release runs them.
   for (let i = 0; i < batch.length; i++) {
-    const pending = batch[i] as PendingCommand<Command, Outcome>;
+    const pending = batch[i] as PendingCommand;
     const { command } = pending;
     const before = decision.state;
     const answer = decision.answers.length === 0 ? undefined : answerTo(command, decision);
     if (answer !== undefined) {
       // It was sent again, and served from the queue in this very write: decided once more, it would queue behind itself.
-      pending.outcome = answer.outcome as Outcome;
+      pending.outcome = answer.outcome as AnyOutcome;
       pending.effective = false;
       continue;
     }
     const left = most - decision.touched;
     if (left <= 0) {
       // This write is full: the rest of the batch is decided again after it.
-      pending.outcome = { kind: 'unfinished', then: command } as unknown as Outcome;
+      pending.outcome = { kind: 'unfinished', then: command } as AnyOutcome;
       pending.effective = false;
       continue;
     }

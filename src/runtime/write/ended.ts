@@ -1,17 +1,44 @@
-/** Finds in the history of a record how a hold ended: for a release without an answer, if no letter tells. */
-import type { Clock } from '../../clock.ts';
+/** Finds out how a hold ended, for a release without an answer: by the letters, or in the history of the record. */
 import type { Claim, Hold, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { type KeyValue, readRange, type Revision, type Store } from '../../store/index.ts';
-import { decode, type RecordDocument } from '../layout.ts';
-
-interface Host {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly stopped: AbortSignal;
-}
+import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
+import { decode, processOf, type RecordDocument } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { persistently } from './write-once.ts';
 
 type Document = RecordDocument<{ readonly holds: readonly Hold[] }>;
+
+/**
+ * Whether a hold that is gone was released, and not taken away. `since`: what this process had seen when it released the hold,
+ * and the record it released it from. `claim`: what it released. Throws if nobody can know, or if the store cannot be reached until
+ * `until`.
+ */
+export async function wasReleased(
+  runtime: Runtime,
+  record: string,
+  { mod, seen }: { readonly mod: Revision; readonly seen: Revision },
+  hold: Hold,
+  claim: Pick<Claim, 'token'>,
+  until: number,
+): Promise<boolean> {
+  const { holdings, presence, sender } = runtime;
+  const fromHistory = (): Promise<boolean> =>
+    persistently(runtime, until, () => isReleasedInHistory(runtime, record, mod, hold, claim, until));
+  // A process that takes a hold away writes a letter to the process of its lease.
+  const isOurs = processOf(hold.lease) === sender.id;
+  if (holdings.holds.has(hold.id)) {
+    const areAllRead = isOurs && (await presence.hasReadAllSince(seen, until));
+    if (areAllRead) return !holdings.wasLost(hold);
+    return holdings.holds.has(hold.id) ? false : fromHistory();
+  }
+  try {
+    return await fromHistory();
+  } catch (error) {
+    // Only a letter that came proves something about a detached hold: another process may have renewed it on a lease of its own.
+    if (Failure.is(error, 'compacted') && holdings.wasLost(hold)) return false;
+    throw error;
+  }
+}
 
 /**
  * Whether the hold, which the record had at the revision `since` and has no longer, was released, and not taken away. Throws if the
@@ -19,8 +46,8 @@ type Document = RecordDocument<{ readonly holds: readonly Hold[] }>;
  *
  * A release by token did not land once the hold has another token: the same holder got more elsewhere, and that is not released.
  */
-export async function wasReleased(
-  { store, clock, stopped }: Host,
+async function isReleasedInHistory(
+  { store, clock, stopped }: Runtime,
   record: string,
   since: Revision,
   { id, token }: Pick<Hold, 'id' | 'token'>,

@@ -1,9 +1,9 @@
 /** Mailbox letters: a write puts one for each process that it concerns, with answers, replies, losses and reports. */
-import { type Answer, nameProblem, requestProblem } from '../../core/index.ts';
+import { type Answer, nameProblem, requestProblem, recordProblem } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
-import type { Revision } from '../../store/index.ts';
-import type { WriterIdentity } from './commit.ts';
-import { type Decision, mailed } from './decision.ts';
+import type { KeyValue } from '../../store/index.ts';
+import type { Draft } from './commit.ts';
+import { mailed } from './decision.ts';
 import {
   type DelegationReply,
   type DelegationRequest,
@@ -17,28 +17,31 @@ import {
   shortened,
   type ShortRequest,
   ticketClass,
+  type Fields,
 } from '../layout.ts';
-import type { Coordinated } from './machines.ts';
-import { type Fields, isObject, recordProblem } from '../stored.ts';
+import type { Runtime } from '../runtime.ts';
+import { isObject } from '../stored.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
-import { marksAfter, type Snapshot } from './snapshot.ts';
+import { marksAfter } from './snapshot.ts';
 
 /** Tickets in a report: enough for as many handoffs without a read of the queue. */
 const REPORTED = 32;
 /** Longer reports are left out: every letter of the write has the report, and stores limit the size of a transaction. */
 const LONGEST_REPORT = 8 * 1024;
 
+/** `arriving` and `head`: the requests that join the queue by the write, and its entry in the witness. */
 export function lettersOf(
-  resource: string,
-  decision: Decision<Coordinated>,
-  sender: WriterIdentity,
-  reportOnce: () => Report | undefined,
+  draft: Draft,
+  arriving: readonly Ticket[],
+  head: Head | undefined,
 ): ReadonlyMap<string, Letter> {
+  const { decision, sender } = draft;
+  const { resource } = draft.keys;
   const letters = new Map<string, Letter>();
   let reports: Pick<Letter, 'reports'> | undefined;
   const reported = (): Pick<Letter, 'reports'> => {
     if (reports === undefined) {
-      const report = reportOnce();
+      const report = reportOf(draft, arriving, head);
       reports = report === undefined ? {} : { reports: [report] };
     }
     return reports;
@@ -75,12 +78,9 @@ export function lettersOf(
 }
 
 /** Reports the state that the write makes, without `arriving`: tickets of other processes may have arrived before them. */
-export function reportOf(
-  resource: string,
-  snapshot: Snapshot<Coordinated>,
-  decision: Decision<Coordinated>,
+function reportOf(
+  { keys: { resource }, snapshot, decision, sender }: Draft,
   arriving: readonly Ticket[],
-  by: string,
   head: Head | undefined,
 ): Report | undefined {
   const { record, waiting } = decision.state;
@@ -97,7 +97,7 @@ export function reportOf(
   const { queueRevision } = snapshot;
   const marks = marksAfter(snapshot.marks, decision.marks);
   const optional = { ...(more && { more }), ...(marks.length > 0 && { marks }), ...(head && { head }) };
-  const report: Report = { resource, record, by, waiting: front, ...optional, queueRevision };
+  const report: Report = { resource, record, by: sender.id, waiting: front, ...optional, queueRevision };
   return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }
 
@@ -106,39 +106,39 @@ function isOfOneClass(waiting: readonly Ticket[]): boolean {
   return waiting.every((request) => ticketClass(request) === ticketClass(first));
 }
 
-/** Acts on the parts of a letter. */
-export interface LetterRecipient {
-  report(report: Report, revision: Revision): void;
-  carryOut(delegated: DelegationRequest): void;
-  replied(reply: DelegationReply): void;
-  answer(resource: string, answer: Answer<unknown>): void;
-  /** The answer to a request rests on a record that breaks a promise. */
-  failed(id: string, failure: Failure): void;
-  lost(notice: LossNotice): void;
-}
-
 /**
  * Another version of signalbox, or another program, may have written the letter: parts that make no sense are skipped, and the
  * rest counts. A report that makes sense and breaks a promise fails the requests that the letter answers.
  */
-export function readLetter(letter: unknown, revision: Revision, reader: LetterRecipient): void {
+export function readLetter(pair: KeyValue, runtime: Runtime): void {
+  const letter = jsonIn(pair);
   // Reports come first: a request that the same letter grants can then be handed on without a read.
   const faults = new Map<string, Failure>();
   for (const report of listIn(letter, 'reports')) {
     if (!isReport(report)) continue;
     const fault = recordFault(report.resource, report.record, true);
-    if (fault === undefined) reader.report(report, revision);
+    if (fault === undefined) runtime.writerFor(report.resource).report(report, pair.modRevision);
     else faults.set(report.resource, fault);
   }
-  for (const delegated of listIn(letter, 'delegations')) if (isDelegationRequest(delegated)) reader.carryOut(delegated);
-  for (const reply of listIn(letter, 'done')) if (isReply(reply)) reader.replied(reply);
+  for (const delegated of listIn(letter, 'delegations')) {
+    if (isDelegationRequest(delegated)) runtime.writerFor(delegated.resource).carryOut(delegated);
+  }
+  for (const reply of listIn(letter, 'done')) if (isReply(reply)) runtime.delegationMail.replied(reply);
   for (const answer of listIn(letter, 'answers')) {
     if (!isAnswer(answer)) continue;
     const fault = faults.get(answer.resource);
-    if (fault === undefined) reader.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
-    else reader.failed(answer.id, fault);
+    if (fault === undefined) runtime.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
+    else runtime.waiters.get(answer.id)?.inconsistent(fault);
   }
-  for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) reader.lost(notice);
+  for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) runtime.holdings.lose(notice);
+}
+
+function jsonIn({ value }: KeyValue): unknown {
+  try {
+    return value.json;
+  } catch {
+    return undefined;
+  }
 }
 
 function listIn(letter: unknown, field: string): readonly unknown[] {

@@ -17,6 +17,7 @@ import {
   usedSlots,
 } from '../../core/index.ts';
 import type { ResourceKind } from '../layout.ts';
+import type { AnyCommand, AnyOutcome } from './pending-command.ts';
 
 /** What the runtime reads of the state of either machine. */
 export interface Coordinated {
@@ -41,6 +42,9 @@ export interface Machine<State extends Coordinated, Command, Outcome> {
   isClosed(state: State): boolean;
   readonly settle: Command;
 }
+
+/** Either of them, for what treats both alike. */
+export type AnyMachine = Machine<Coordinated, AnyCommand, AnyOutcome>;
 
 export const lockMachine: Machine<Lock, LockCommand, LockOutcome> = {
   kind: 'lock',

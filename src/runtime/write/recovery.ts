@@ -11,7 +11,19 @@
  */
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import type { Request } from '../../core/index.ts';
+import type { OperationResult, Revision } from '../../store/index.ts';
+import {
+  DelegatedCommand,
+  type AnyCommand,
+  type PendingCommand,
+  requestIn,
+  ticketOf,
+  BackgroundCommand,
+} from './pending-command.ts';
 import { backoffMs } from './backoff.ts';
+import type { Coordinated } from './machines.ts';
+import { type LeaseReads, MOST_MARKS, type Snapshot } from './snapshot.ts';
 
 export interface Attempt {
   /** The attempt may have been applied, or may still be. */
@@ -98,4 +110,132 @@ export class Recovery {
     const timer = this.#host.later(backoffMs(failures), over, keepsAlive);
     cut?.addEventListener('abort', over, { once: true });
   }
+}
+
+/** The writes of one resource that got no answer. They may have changed what this process holds or waits for. */
+export class Doubts {
+  readonly #reconcile: () => void;
+  /** A write may still land while the record has this mod revision. */
+  #record: Revision | undefined;
+  /** A write of tickets alone answered requests: the record does not show whether it landed. */
+  areAnswersUnseen = false;
+
+  constructor(reconcile: () => void) {
+    this.#reconcile = reconcile;
+  }
+
+  unanswered(record: Revision, answersUnseen: boolean): void {
+    this.#record = record;
+    if (answersUnseen) this.areAnswersUnseen = true;
+  }
+
+  /** A later write of this process has landed, so an earlier one never will. */
+  overwritten(): void {
+    this.#record = undefined;
+  }
+
+  /** If the record is another one, the write in doubt has landed or never will. */
+  sawRecord(record: Revision): void {
+    if (this.#record === undefined || this.#record === record) return;
+    this.#record = undefined;
+    this.#reconcile();
+  }
+
+  /** The batch in doubt has been decided again. If its first attempt landed, the requests that it answered wait here in vain. */
+  decidedAgain(): void {
+    if (!this.areAnswersUnseen) return;
+    this.areAnswersUnseen = false;
+    this.#reconcile();
+  }
+}
+
+// What becomes of commands whose attempts failed
+
+/** Whether the sender of a delegated command has raised its epoch since: it gave up on us, and writes the command itself. */
+export function isOutdated(pending: unknown, leases: LeaseReads, results: readonly OperationResult[]): boolean {
+  if (!(pending instanceof DelegatedCommand)) return false;
+  const { from, epoch } = pending.delegated;
+  const read = leases.get(from)?.in(results);
+  return read !== undefined && read.pairs[0]?.version !== epoch;
+}
+
+/** Whether the batch has this request twice. If the first one ended in between, the second would be granted to nobody. */
+export function isRepeat(
+  { command, isAgain }: Pick<PendingCommand, 'command' | 'isAgain'>,
+  place: number,
+  batch: readonly Pick<PendingCommand, 'command' | 'isAgain'>[],
+): boolean {
+  if (batch.length === 1) return false;
+  const id = requestIn(command);
+  if (id === undefined) return false;
+  // The original stays, wherever it is in the batch; of repeats alone, the first one stays.
+  const isRepeatOf = (other: Pick<PendingCommand, 'isAgain'>, at: number): boolean => !other.isAgain || at < place;
+  return isAgain && batch.some((other, at) => at !== place && requestIn(other.command) === id && isRepeatOf(other, at));
+}
+
+/** Without commands whose mark says that they have landed, and without requests that the batch has twice. */
+export function withoutRepeats(batch: PendingCommand[], snapshot: Snapshot<Coordinated>): PendingCommand[] {
+  if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
+  if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
+    const rest = withoutMarked(batch, snapshot);
+    if (rest.length < batch.length) return rest;
+  }
+  if (!batch.some((pending, place) => isRepeat(pending, place, batch))) return batch;
+  return batch.filter((pending, place) => !isRepeat(pending, place, batch));
+}
+
+/** Takes back a request that its caller gave up. */
+export function withdrawal(pending: PendingCommand): BackgroundCommand {
+  const ticket = pending.ticket ?? ticketOf(pending.command as unknown as Request & AnyCommand);
+  const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
+  return new BackgroundCommand(cancel);
+}
+
+/** Replaces a command whose caller gets an error, in its place in the queue, so that it comes before the next request. */
+function leftBehind(pending: PendingCommand): BackgroundCommand | undefined {
+  const { kind } = pending.command;
+  // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
+  // would land.
+  if (kind === 'downgrade') return new BackgroundCommand(pending.command);
+  // It may still land. Done in the background, it is over before the same holder asks again: otherwise the holder would learn
+  // that it has the resource already, and lose it.
+  if (kind === 'release' && pending.uncertain) return new BackgroundCommand(pending.command);
+  // A grant that landed nevertheless has no owner.
+  const isWanted = !pending.isOver && pending.leavesRequest;
+  return pending.uncertain && (isWanted || pending.wasGivenUp) ? withdrawal(pending) : undefined;
+}
+
+/** The commands that still have time. The others fail with `error`. */
+export function inTime(batch: readonly PendingCommand[], now: number, error: unknown): PendingCommand[] {
+  const rest: PendingCommand[] = [];
+  for (const pending of batch) {
+    if (pending.until > now) {
+      rest.push(pending);
+      continue;
+    }
+    const left = leftBehind(pending);
+    if (left !== undefined) rest.push(left);
+    pending.failed(pending.unanswered?.error ?? error);
+  }
+  return rest;
+}
+
+/**
+ * Settles the commands that only their mark identifies, and returns the rest. If the record does not have the mark, the first
+ * attempt has not landed, and never will: it compares a record that is gone, or will be after the next attempt. So the command
+ * is tried again; but a `break` fails, because it means the holders of that time.
+ */
+export function withoutMarked(
+  batch: PendingCommand[],
+  { mod, marks }: Pick<Snapshot<Coordinated>, 'mod' | 'marks'>,
+): PendingCommand[] {
+  return batch.filter((pending) => {
+    const { mark, unanswered } = pending;
+    if (mark === undefined || unanswered?.outcome === undefined || unanswered.mod === mod) return true;
+    const isKnown = marks.includes(mark);
+    if (!isKnown && marks.length < MOST_MARKS && pending.command.kind !== 'break') return true;
+    if (isKnown) pending.settled(unanswered.outcome);
+    else pending.failed(unanswered.error);
+    return false;
+  });
 }

@@ -15,53 +15,46 @@ import type { KeyValue, Revision, TransactionResult } from '../../store/index.ts
 import {
   Backlog,
   continues,
-  inTime,
   isAwaited,
-  isOutdated,
   needsWhole,
   placeIn,
   queuedInstead,
   stamp,
   waitingOf,
-  withoutRepeats,
-} from './batch.ts';
+  DelegatedCommand,
+  type AnyOutcome,
+  type PendingCommand,
+  BackgroundCommand,
+} from './pending-command.ts';
+import { inTime, isOutdated, withoutRepeats, type Attempt, Doubts, Recovery } from './recovery.ts';
 import { type Commit, commitOf, takingBack } from './commit.ts';
-import { Delegation, type DelegatingWriter } from './delegation.ts';
+import { Delegation } from './delegation.ts';
 import { decide, type Decision } from './decision.ts';
-import { DelegatedCommand } from './delegation-mail.ts';
 import { CachedState } from './cached-state.ts';
+import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
-import type { Coordinated, Machine } from './machines.ts';
-import type { WriterHost } from './writer-host.ts';
-import { type Attempt, Recovery } from './recovery.ts';
-import { type AnyCommand, type AnyOutcome, type PendingCommand, BackgroundCommand } from './pending-command.ts';
-import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
+import type { AnyMachine, Coordinated } from './machines.ts';
+import type { Runtime } from '../runtime.ts';
+import { lookUpLeases, recordOf, sawLeases, type Snapshot, writerOf } from './snapshot.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
 const ignore = (): void => undefined;
 
-export class ResourceWriter<
-  State extends Coordinated,
-  Command extends AnyCommand,
-  Outcome extends AnyOutcome,
-> implements DelegatingWriter<Command, Outcome> {
+export class ResourceWriter {
   readonly resource: string;
   readonly keys: ResourceKeys;
-  readonly #machine: Machine<State, Command, Outcome>;
-  readonly #host: WriterHost;
-  readonly #cached: CachedState<State, Command, Outcome>;
-  readonly #delegation: Delegation<Command, Outcome>;
-  readonly #backlog = new Backlog<Command, Outcome>();
+  readonly #machine: AnyMachine;
+  readonly #host: Runtime;
+  readonly #cached: CachedState;
+  readonly #delegation: Delegation;
+  readonly #backlog = new Backlog();
   #busy = false;
   #onIdle: (() => void)[] = [];
   readonly #recovery: Recovery;
-  /** A write got no answer: it may still land while the record has this mod revision. */
-  #inDoubt: Revision | undefined;
-  /** A write of tickets alone, which answered requests, got no answer: the record does not show whether it landed. */
-  #answersInDoubt = false;
+  readonly #doubts = new Doubts(() => this.#reconcile());
 
-  constructor(machine: Machine<State, Command, Outcome>, name: string, host: WriterHost) {
+  constructor(machine: AnyMachine, name: string, host: Runtime) {
     this.#machine = machine;
     this.#host = host;
     this.resource = `${machine.kind}/${name}`;
@@ -71,7 +64,7 @@ export class ResourceWriter<
     this.#recovery = new Recovery(host);
   }
 
-  submit(pending: PendingCommand<Command, Outcome>): void {
+  submit(pending: PendingCommand): void {
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
     if (this.#host.witness.isOn || pending.command.sensitive === true) stamp(pending, this.#host.witness);
@@ -101,7 +94,7 @@ export class ResourceWriter<
   }
 
   /** Takes back delegated commands that the keeper did not answer. */
-  returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
+  returned(batch: PendingCommand[], error: unknown): void {
     this.#backlog.addReturned(batch, error);
     if (this.#busy) return;
     this.#busy = true;
@@ -133,7 +126,7 @@ export class ResourceWriter<
    * then find nothing to do, and no failed write gets in the way of the others. `seesAll`: reads the queue to its end.
    */
   settle(looksFirst = false, seesAll = false): void {
-    const settle = new BackgroundCommand<Command, Outcome>(this.#machine.settle);
+    const settle = new BackgroundCommand(this.#machine.settle);
     settle.looksFirst = looksFirst;
     settle.seesAll = seesAll;
     this.submit(settle);
@@ -147,16 +140,13 @@ export class ResourceWriter<
 
   #takeOverReport(): void {
     this.#cached.takeOverReport();
-    this.#resolveDoubt();
+    this.#doubts.sawRecord(this.#cached.snapshot.mod);
   }
 
   /** Reads the whole state from the store. */
-  look(done: (snapshot: Snapshot<State>) => void, failed: (error: unknown) => void): void {
-    this.#cached.look({
-      done: (snapshot) => done(snapshot as Snapshot<State>),
-      malformed: failed,
-      unread: failed,
-    });
+  look(done: (snapshot: Snapshot<Coordinated>) => void, failed: (error: unknown) => void): void {
+    const whole = (snapshot: Snapshot<Coordinated> | undefined): void => done(snapshot as Snapshot<Coordinated>);
+    this.#cached.look({ done: whole, malformed: failed, unread: failed });
   }
 
   #next(): void {
@@ -169,11 +159,11 @@ export class ResourceWriter<
     this.checkIdle();
   }
 
-  #attempt(batch: PendingCommand<Command, Outcome>[]): void {
+  #attempt(batch: PendingCommand[]): void {
     const { witness } = this.#host;
     if (!witness.isKnown) return this.#askWitness(batch);
     for (let i = 0; i < batch.length; i++) {
-      const pending = batch[i] as PendingCommand<Command, Outcome>;
+      const pending = batch[i] as PendingCommand;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
       // These commands need a state that was read after they were submitted.
@@ -187,7 +177,7 @@ export class ResourceWriter<
     const { snapshot } = this.#cached;
     // The queue has tickets, and none of them is known: the commit of a decision without them would fail.
     if (snapshot.othersWait && snapshot.state.waiting.length === 0) return this.#refresh(batch, false);
-    let decision: Decision<State>;
+    let decision: Decision<Coordinated>;
     let commit: Commit | undefined;
     try {
       const at = host.moment(host.revision, SERVED);
@@ -197,8 +187,8 @@ export class ResourceWriter<
       if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
       const mayQueue = host.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(decision.state);
-      const { sender } = host;
-      commit = commitOf(this.keys, snapshot, decision, sender, witness, isClosed, mayQueue, this.#delegation.isKeeper);
+      const draft = { keys: this.keys, snapshot, decision, sender: host.sender, witness, isClosed };
+      commit = commitOf(draft, mayQueue, this.#delegation.isKeeper);
     } catch (error) {
       return this.#fail(batch, error);
     }
@@ -223,7 +213,7 @@ export class ResourceWriter<
   }
 
   /** A process without a session does not know yet whether its writes are entered. */
-  #askWitness(batch: PendingCommand<Command, Outcome>[]): void {
+  #askWitness(batch: PendingCommand[]): void {
     this.#host.witness.know(
       () => {
         this.#recovery.read();
@@ -234,31 +224,31 @@ export class ResourceWriter<
   }
 
   /** The batch would change nothing. That is an answer only if the state was read after the commands were submitted. */
-  #refuse(batch: PendingCommand<Command, Outcome>[]): void {
+  #refuse(batch: PendingCommand[]): void {
     if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
-    this.#lookForAnswers();
+    this.#doubts.decidedAgain();
     this.#next();
   }
 
   /** Hands a command its outcome. */
-  settled(pending: PendingCommand<Command, Outcome>): void {
+  settled(pending: PendingCommand): void {
     const { unanswered, outcome, until } = pending;
     if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
       return this.#handOut(pending);
     // The first attempt got no answer, and the hold is gone: by that attempt, or because another process took it first.
-    this.#host.wasReleased(this.keys.record, unanswered, unanswered.outcome.hold, pending.command, until).then(
+    wasReleased(this.#host, this.keys.record, unanswered, unanswered.outcome.hold, pending.command, until).then(
       (isReleased) => this.#handOut(pending, isReleased ? unanswered.outcome : outcome),
       () => pending.failed(unanswered.error),
     );
   }
 
-  #handOut(pending: PendingCommand<Command, Outcome>, outcome = pending.outcome): void {
+  #handOut(pending: PendingCommand, outcome = pending.outcome): void {
     if (pending.events.length > 0) this.#host.emit(this.resource, pending.events);
-    pending.settled(outcome as Outcome);
+    pending.settled(outcome as AnyOutcome);
   }
 
-  #refresh(batch: PendingCommand<Command, Outcome>[], wholeQueue: boolean): void {
+  #refresh(batch: PendingCommand[], wholeQueue: boolean): void {
     const whole = wholeQueue || batch.some(needsWhole);
     const { asked } = this.#backlog;
     this.#cached.refresh(whole, {
@@ -279,39 +269,27 @@ export class ResourceWriter<
 
   /** Without a snapshot, the whole queue has to be read. */
   #adopt(
-    batch: PendingCommand<Command, Outcome>[],
-    snapshot: Snapshot<State> | undefined,
+    batch: PendingCommand[],
+    snapshot: Snapshot<Coordinated> | undefined,
     asked: number,
     decide: () => void,
   ): void {
     if (snapshot === undefined) return this.#refresh(batch, true);
     this.#cached.adopt(snapshot, asked);
-    this.#resolveDoubt();
-    this.#cached.lookUpLeases(decide, (error) => this.#recovery.unread(error, this.#again(batch)));
+    this.#doubts.sawRecord(this.#cached.snapshot.mod);
+    const unread = (error: unknown): void => this.#recovery.unread(error, this.#again(batch));
+    lookUpLeases(this.#host, [snapshot.state], decide, unread);
   }
 
-  /** The write in doubt has landed or never will. It may have changed what others in this process hold or wait for. */
-  #resolveDoubt(): void {
-    if (this.#inDoubt === undefined || this.#inDoubt === this.#cached.snapshot.mod) return;
-    this.#inDoubt = undefined;
-    this.#reconcile();
-  }
-
-  /** The batch in doubt has been decided again. If its first attempt landed, the requests that it answered wait here in vain. */
-  #lookForAnswers(): void {
-    if (!this.#answersInDoubt) return;
-    this.#answersInDoubt = false;
-    this.#reconcile();
-  }
-
+  /** A write without an answer may have changed what others in this process hold or wait for. */
   #reconcile(): void {
     const { holds } = this.#cached.snapshot.state.record;
     this.#host.reconcile(this.resource, new Set(holds.map(({ id }) => id)));
   }
 
   #landed(
-    batch: readonly PendingCommand<Command, Outcome>[],
-    decision: Decision<State>,
+    batch: readonly PendingCommand[],
+    decision: Decision<Coordinated>,
     commit: Commit,
     result: TransactionResult,
     asked: number,
@@ -319,15 +297,15 @@ export class ResourceWriter<
     const known = commit.changesRecord || decision.restsOnRecord;
     this.#cached.advance(decision, commit, result);
     if (commit.changesRecord) {
-      this.#inDoubt = undefined;
+      this.#doubts.overwritten();
       this.#delegation.wrote();
     }
     if (known) this.#cached.since = asked;
     else this.#sawRecord(result, commit);
 
-    let again: PendingCommand<Command, Outcome>[] | undefined;
+    let again: PendingCommand[] | undefined;
     for (let i = 0; i < batch.length; i++) {
-      const pending = batch[i] as PendingCommand<Command, Outcome>;
+      const pending = batch[i] as PendingCommand;
       if (continues(pending) || !(pending.effective || known)) again = [...(again ?? []), pending];
       else this.settled(pending);
     }
@@ -335,7 +313,7 @@ export class ResourceWriter<
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    this.#lookForAnswers();
+    this.#doubts.decidedAgain();
     if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, decision, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
@@ -344,13 +322,13 @@ export class ResourceWriter<
   /** Takes over the record that a write of tickets alone read. */
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
     if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
-    this.#resolveDoubt();
+    this.#doubts.sawRecord(this.#cached.snapshot.mod);
     if (this.#cached.ticketsLeaveUnserved(commit)) this.settle();
   }
 
   /** Another process wrote first. */
   #overtaken(
-    batch: PendingCommand<Command, Outcome>[],
+    batch: PendingCommand[],
     commit: Commit,
     { results, revision }: TransactionResult,
     asked: number,
@@ -359,10 +337,10 @@ export class ResourceWriter<
     const uncertain = batch.some((pending) => pending.uncertain);
     const reads = commit.ifOvertaken;
     // Also of a batch that is read again: a request on a lease that has ended would be decided the same way for ever.
-    if (reads !== undefined) this.#cached.sawLeases(reads.leases, results, revision);
+    if (reads !== undefined) sawLeases(this.#host, reads.leases, { results, revision });
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
-    const done = (snapshot: Snapshot<State> | undefined): void => {
+    const done = (snapshot: Snapshot<Coordinated> | undefined): void => {
       const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
       let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit, isHeld)) : batch;
       rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
@@ -382,23 +360,22 @@ export class ResourceWriter<
   }
 
   /** How a batch continues after the store did not answer. `answersUnseen`: its write answered requests, and no record shows that. */
-  #again(batch: PendingCommand<Command, Outcome>[], seen = this.#cached.snapshot.mod, answersUnseen = false): Attempt {
+  #again(batch: PendingCommand[], seen = this.#cached.snapshot.mod, answersUnseen = false): Attempt {
     let rest = batch;
     return {
       doubted: (error) => {
         const { mod } = this.#cached.snapshot;
-        this.#inDoubt = mod;
-        if (answersUnseen) this.#answersInDoubt = true;
+        this.#doubts.unanswered(mod, answersUnseen);
         for (const pending of rest) pending.doubted(error, mod, seen);
       },
-      fence: (done, failed) => this.#host.fence(done, failed),
+      fence: (done, failed) => this.#host.presence.fence(done, failed),
       isWanted: (error) => {
-        const now = this.#host.monotonic();
+        const now = this.#host.clock.monotonic();
         rest = inTime(rest, now, error);
         this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;
         // A later batch may not look at the queue.
-        if (this.#answersInDoubt) this.settle(true);
+        if (this.#doubts.areAnswersUnseen) this.settle(true);
         this.#next();
         return false;
       },
@@ -411,7 +388,7 @@ export class ResourceWriter<
     };
   }
 
-  #fail(batch: readonly PendingCommand<Command, Outcome>[], error: unknown): void {
+  #fail(batch: readonly PendingCommand[], error: unknown): void {
     // A command that another process delegated must not fail the commands of this process.
     const asked = batch.filter((pending) => !(pending instanceof DelegatedCommand));
     if (asked.length > 0 && asked.length < batch.length) return this.#attempt(asked);

@@ -1,14 +1,15 @@
 /** The snapshot of one resource in one process: its record and the front of its queue, and the reads that make one. */
-import { NONE } from '../../core/index.ts';
+import { NONE, isCount, recordProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type {
-  KeyValue,
-  OperationResult,
+import {
+  type KeyValue,
+  type OperationResult,
   Operations,
-  Place,
-  ReadRange,
-  ReadResult,
-  Revision,
+  type Place,
+  type ReadRange,
+  type ReadResult,
+  type Revision,
+  type TransactionResult,
 } from '../../store/index.ts';
 import {
   anchorKey,
@@ -22,11 +23,14 @@ import {
   type Report,
   type ResourceKeys,
   ticketClass,
+  checked,
+  type Fields,
+  ticketIn,
 } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import { type ChainEnd, NO_CHAIN } from './chain-ends.ts';
-import { chainEnd } from './witness.ts';
-import { checked, type Fields, isCount, isObject, recordProblem, ticketIn } from '../stored.ts';
+import { type ChainEnd, NO_CHAIN, chainEnd } from './witness.ts';
+import { isObject } from '../stored.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
 const FRONT = 256;
@@ -159,6 +163,42 @@ export function readLeases(operations: Operations, leases: readonly string[]): L
   const reads = new Map<string, Place<ReadResult>>();
   for (const lease of leases) if (!reads.has(lease)) reads.set(lease, operations.read({ key: anchorKey(lease) }));
   return reads;
+}
+
+export function sawLeases(
+  runtime: Runtime,
+  reads: LeaseReads,
+  { results, revision }: Pick<TransactionResult, 'results' | 'revision'>,
+): void {
+  for (const [lease, read] of reads) runtime.presence.sawLease(lease, read.in(results).pairs[0]?.version, revision);
+}
+
+/** Leases of holds of which this process knows nothing, as many as one transaction looks up. */
+export function unknownLeases(runtime: Runtime, states: readonly Coordinated[]): readonly string[] {
+  const unknown = states.flatMap(leasesOf).filter((lease) => !runtime.anchors.isKnown(lease));
+  return unknown.slice(0, MOST_LEASES);
+}
+
+/** Looks up the leases of holds of which nothing is known: a hold may only refuse a request if its lease is alive. */
+export function lookUpLeases(
+  runtime: Runtime,
+  states: readonly Coordinated[],
+  done: () => void,
+  failed: (error: unknown) => void,
+): void {
+  const unknown = unknownLeases(runtime, states);
+  if (unknown.length === 0) return done();
+  const operations = new Operations();
+  const anchors = readLeases(operations, unknown);
+  runtime.commit(
+    operations.always(),
+    (result) => {
+      sawLeases(runtime, anchors, result);
+      // There may be more of them than one transaction can read.
+      lookUpLeases(runtime, states, done, failed);
+    },
+    failed,
+  );
 }
 
 /**

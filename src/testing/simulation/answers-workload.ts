@@ -1,6 +1,6 @@
 /** What single calls promise although answers come late or never: each story is about one call. */
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { Semaphore } from '../../runtime/holds/semaphore.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { isExpected, type Story, User } from './user.ts';

@@ -3,7 +3,7 @@
  * holds believe.
  */
 import type { LockMode } from '../../core/index.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import { processOf } from '../../runtime/layout.ts';
 import { MemberChecker } from './member-checker.ts';
 import { PhaseChecker } from './phase-checker.ts';

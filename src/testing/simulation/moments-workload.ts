@@ -5,7 +5,7 @@
  * Every story uses names of its own, because other writes of a resource soon repair what a bug left behind.
  */
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { DetachedHold } from '../../runtime/holds/terms.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';

@@ -3,7 +3,8 @@
  * writer twice over, give up, and are forced out.
  */
 import type { LockMode } from '../../core/index.ts';
-import type { Hold, LockHold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
+import type { LockHold } from '../../runtime/holds/lock.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
 import { CHANGED } from './store-checker.ts';

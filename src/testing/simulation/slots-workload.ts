@@ -1,7 +1,6 @@
 /** What users do with semaphores: every weight and capacity, also impossible ones, and changes of the capacity. */
 import { NotAcquired } from '../../runtime/refusal.ts';
-import type { SemaphoreHold } from '../../runtime/holds/public-hold.ts';
-import type { Semaphore } from '../../runtime/holds/semaphore.ts';
+import type { SemaphoreHold, Semaphore } from '../../runtime/holds/semaphore.ts';
 import { isExpected, type Story, User } from './user.ts';
 
 const NAMES = ['ann', 'bob', 'cid'];

@@ -4,7 +4,7 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import { setMaxListeners } from 'node:events';
 import { Failure } from '../../failure.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
-import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { type Checker, type Held, Violation } from './checker.ts';
 import type { Faults } from './faults.ts';

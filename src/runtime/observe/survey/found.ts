@@ -8,9 +8,9 @@ import type {
   SemaphoreRequest,
 } from '../../../core/index.ts';
 import type { KeyValue } from '../../../store/index.ts';
-import { corrupt, resourceOfRecord, resourceOfTicket, type TicketDocument } from '../../layout.ts';
+import { corrupt, resourceOfRecord, resourceOfTicket, type TicketDocument, ticketIn } from '../../layout.ts';
 import { lockMachine, semaphoreMachine } from '../../write/machines.ts';
-import { type Malformed, readEach, ticketIn } from '../../stored.ts';
+import { type Malformed, readEach } from '../../stored.ts';
 import { recordOf } from '../../write/snapshot.ts';
 
 export type AnyRequest = LockRequest & SemaphoreRequest;

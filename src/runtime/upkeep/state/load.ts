@@ -21,8 +21,7 @@ import { encode, HEADS, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../la
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
 import type { Malformed } from '../../stored.ts';
-import type { ChainEnd } from '../../write/chain-ends.ts';
-import { chainEnd, type Link } from '../../write/witness.ts';
+import { type ChainEnd, chainEnd, type Link } from '../../write/witness.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import { chunksOf } from './chunks.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
@@ -234,9 +233,9 @@ async function grantFor(
   leases: string[],
 ): Promise<object> {
   const newLease = async (lastsMs: number): Promise<string> => {
-    const lease = await runtime.anchorLease(session, lastsMs);
+    const lease = await runtime.leases.make(session, lastsMs);
     leases.push(lease.leaseId);
-    runtime.presence.forgetLease(lease.name);
+    runtime.leases.forget(lease.name);
     return lease.name;
   };
   const { maxHoldMs } = described;

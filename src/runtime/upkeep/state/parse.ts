@@ -1,7 +1,6 @@
 /** Parses the files, and refuses anything malformed with its place: a state is loaded whole or not at all. */
-import { type Asked, nameProblem, requestProblem } from '../../../core/index.ts';
+import { type Asked, nameProblem, requestProblem, isDrain } from '../../../core/index.ts';
 import { Failure, shown } from '../../../failure.ts';
-import { isDrain } from '../../stored.ts';
 import {
   type SavedHold,
   type SavedKind,

@@ -1,10 +1,9 @@
-/**
- * Follows the outer hold of a re-entry, if another process has it. No letter tells this process when that hold ends, so the
- * record is followed for as long as the re-entry lasts.
- */
+/** What ends a hold besides its release: the longest time that it may last, or the end of the outer hold on which it rests. */
+import type { Timer } from '../../clock.ts';
 import type { Hold } from '../../core/index.ts';
-import { always, type Changes, type KeyValue, pairIn, type Revision } from '../../store/index.ts';
+import { always, type Changes, type KeyValue, type LeaseId, pairIn, type Revision } from '../../store/index.ts';
 import { follow } from '../session/follow.ts';
+import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 import { holdsOf } from './held-records.ts';
 import { anchorKey } from '../layout.ts';
 import type { Held } from './holdings.ts';
@@ -13,7 +12,47 @@ import { readEach } from '../stored.ts';
 
 const RETRY_MS = 500;
 
-/** Resolves once the record is followed and was read, or `inner` has ended. Calls `changed` when the outer hold changes. */
+/** The hold ends with this lease, `validMs` after `sent`, even if its session is renewed. */
+export class HoldLimit {
+  readonly #runtime: Runtime;
+  readonly #leaseId: LeaseId;
+  readonly #sent: Sent;
+  readonly #validMs: number;
+  #timer: Timer | undefined;
+
+  constructor(runtime: Runtime, leaseId: LeaseId, sent: Sent, validMs: number) {
+    this.#runtime = runtime;
+    this.#leaseId = leaseId;
+    this.#sent = sent;
+    this.#validMs = validMs;
+  }
+
+  get isOver(): boolean {
+    const { clock, store } = this.#runtime;
+    return hasPassed(clock, this.#sent, this.#validMs, isOfOneMachine(store));
+  }
+
+  /** Looks at the hold when its time is up, and again later if it is still valid then. */
+  watch(isValid: () => boolean): void {
+    const { clock } = this.#runtime;
+    this.#timer = clock.timer(this.#sent.monotonic + this.#validMs - clock.monotonic(), () => {
+      if (isValid()) this.watch(isValid);
+    });
+  }
+
+  unwatch(): void {
+    this.#timer?.cancel();
+  }
+
+  endLease(): void {
+    void this.#runtime.store.revokeLease(this.#leaseId).catch(() => undefined);
+  }
+}
+
+/**
+ * Follows the outer hold of a re-entry, if another process has it. No letter tells this process when that hold ends, so the
+ * record is followed for as long as the re-entry lasts. Resolves once the record is followed and was read, or `inner` has ended. Calls `changed` when the outer hold changes.
+ */
 export function followOuter(
   runtime: Runtime,
   recordKey: string,

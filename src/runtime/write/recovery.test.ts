@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isRepeat } from './batch.ts';
+import { isRepeat } from './recovery.ts';
 
 describe('of requests that are asked for again in one write', () => {
   const first = { command: { kind: 'acquire', id: 'P.1' }, isAgain: false };

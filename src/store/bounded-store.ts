@@ -2,11 +2,22 @@
  * A store whose calls all end. If an answer does not come in time, a read throws `unavailable`, and a call that may have
  * changed something throws `outcome-unknown`. So no caller hangs on a store that is stuck.
  */
-import type { Clock } from '../../clock.ts';
-import { Failure } from '../../failure.ts';
-import type { Health, KeyRange, Revision, Store, Transaction, TransactionResult } from '../../store/index.ts';
-import type { Lease, LeaseId, LeaseState, Watch, WatchHint } from '../../store/index.ts';
-import { readsOnly } from '../../store/index.ts';
+import type { Clock } from '../clock.ts';
+import { Failure } from '../failure.ts';
+import {
+  type Health,
+  type KeyRange,
+  type Revision,
+  type Store,
+  type Transaction,
+  type TransactionResult,
+  type Lease,
+  type LeaseId,
+  type LeaseState,
+  type Watch,
+  type WatchHint,
+  readsOnly,
+} from './index.ts';
 
 export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
   const bounded = new BoundedStore(store, clock, limitMs);
