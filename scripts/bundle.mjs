@@ -2,7 +2,8 @@
 // node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
-//     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
+//     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share; two of these, `common`
+//                          and `seldom`, the command line takes its code out of
 //     dashboard/           the page that the server hands out
 //     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     client/node.js       the same for Node, with what finds the token
@@ -21,7 +22,17 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { parseAst } from 'rolldown/parseAst';
 import { dts } from 'rolldown-plugin-dts';
-import { editsOf, ENTRY, entryOf, findCommon, insteadOf, offerOf, RARELY_USED } from './common-code.mjs';
+import {
+  checkOrder,
+  editsOf,
+  ENTRY,
+  entryOf,
+  findCommon,
+  groupsOf,
+  insteadOf,
+  offerOf,
+  RARELY_USED,
+} from './common-code.mjs';
 import { root } from './ensure.mjs';
 
 const dist = process.argv[2] ?? '';
@@ -162,14 +173,16 @@ function joinToMain() {
   for (const name of ['begin', 'rolldown-runtime']) rmSync(at(name));
 }
 
+/** @typedef {{ readonly file: string, readonly length: number, readonly edits: unknown }} LibraryScript */
 /** What loads the common code and the command line, and names what it keeps of them by a hash. */
-async function bundleStart(
-  /** @type {{ readonly file: string, readonly length: number, readonly edits: unknown }} */ { file, length, edits },
-) {
-  const texts = [...MAIN, file].map((name) => readFileSync(join(dist, name), 'utf8'));
+async function bundleStart(/** @type {Record<'common' | 'seldom', LibraryScript>} */ { common: often, seldom }) {
+  const texts = [...MAIN, often.file, seldom.file].map((name) => readFileSync(join(dist, name), 'utf8'));
+  const given = (/** @type {LibraryScript} */ { file, length, edits }) =>
+    JSON.stringify({ file: `../${file}`, length, edits });
   const define = {
-    BUILD: JSON.stringify(hashOf(...texts, JSON.stringify(edits))),
-    COMMON: JSON.stringify({ file: `../${file}`, length, edits }),
+    BUILD: JSON.stringify(hashOf(...texts, given(often), given(seldom))),
+    COMMON: given(often),
+    SELDOM: given(seldom),
     RARELY_USED: JSON.stringify(RARELY_USED),
   };
   await bundle('signalbox', { input: join(src, 'cli', 'start.ts'), transform: { define } });
@@ -199,6 +212,8 @@ async function bundleLibrary() {
       clientApart,
     ],
     experimental: { attachDebugInfo: 'none' },
+    // The groups want it. Nothing is added to an entry, since all that several of them share is in chunks.
+    preserveEntrySignatures: 'allow-extension',
     checks: { ineffectiveDynamicImport: false },
   });
   const { output } = await made.write({
@@ -207,7 +222,7 @@ async function bundleLibrary() {
     entryFileNames: '[name].js',
     codeSplitting: {
       groups: [
-        { name: 'common', test: (id) => common.modules.has(id) },
+        ...groupsOf(common.modules, common.seldom),
         { name: 'github', test: /src\/github\/(octokit-client|github-client)/ },
       ],
     },
@@ -217,11 +232,32 @@ async function bundleLibrary() {
   await made.close();
   for (const { fileName } of output) breakLines(join(dist, fileName));
   const chunks = output.filter((file) => file.type === 'chunk');
-  const [chunk, facade] = ['common', ENTRY].map((wanted) => chunks.find(({ name }) => name === wanted));
-  if (chunk === undefined || facade === undefined) throw new Error('the common code is not in a chunk of its own');
+  const [chunk, seldom, facade] = ['common', 'seldom', ENTRY].map((wanted) =>
+    chunks.find(({ name }) => name === wanted),
+  );
+  if (chunk === undefined || seldom === undefined || facade === undefined)
+    throw new Error('the common code is not in chunks of its own');
   rmSync(join(dist, facade.fileName));
-  const text = readFileSync(join(dist, chunk.fileName), 'latin1');
-  return { file: chunk.fileName, length: text.length, edits: editsOf(common, text, chunk, facade, chunks) };
+  checkOrder(chunk, seldom);
+  for (const file of chunks) if (![chunk, seldom, facade].includes(file)) beginAfter(seldom, file);
+  const scriptOf = (/** @type {typeof chunk} */ one, /** @type {typeof chunk} */ other) => {
+    const text = readFileSync(join(dist, one.fileName), 'latin1');
+    return { file: one.fileName, length: text.length, edits: editsOf(common, text, one, other, facade, chunks) };
+  };
+  return { common: scriptOf(chunk, seldom), seldom: scriptOf(seldom, chunk) };
+}
+
+/**
+ * The two chunks of the common code import each other, and the other one needs what `common` declares while it begins. The
+ * file that is imported first begins last.
+ *
+ * @param {import('rolldown').OutputChunk} chunk @param {import('rolldown').OutputChunk} file
+ */
+function beginAfter(chunk, { fileName, imports }) {
+  if (!imports.some((name) => name === chunk.fileName || /(?:^|\/)common-[\w-]+\.js$/.test(name))) return;
+  const path = relative(dirname(fileName), chunk.fileName).replaceAll('\\', '/');
+  const at = join(dist, fileName);
+  writeFileSync(at, `import"${path.startsWith('.') ? path : `./${path}`}";\n${readFileSync(at, 'utf8')}`);
 }
 
 /**

@@ -2,13 +2,15 @@
 // What the command line and the library are both made of is in the package once (docs/decisions/0051): it is a chunk of the
 // library, and `bin/signalbox.cjs` takes its text, edited as `editsOf` says, for a script that it loads before `bin/main.cjs`.
 //
-//     1. findCommon     which modules those are
+// Two fifths of it are for what `run` does not do: they are a second chunk, which is loaded when something of it is used.
+//
+//     1. findCommon     which modules those are, and which of them are seldom used
 //     2. insteadOf      a plugin for `main.cjs`: it gets them from `require('./common')`, under the names of `namesOf`
 //     3. entryOf        an entry of the library that exports what `main.cjs` uses, so that nothing of it is left out
-//     4. editsOf        what has to change in the chunk for it to be a script
+//     4. editsOf        what has to change in a chunk for it to be a script
 
 import { createRequire } from 'node:module';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { parseAst } from 'rolldown/parseAst';
 import { root } from './ensure.mjs';
@@ -20,6 +22,19 @@ const ROOT = join(src, 'runtime', 'open.ts');
 
 /** What the help and the version need too. Both have a copy, so that those do not load all the rest. */
 const COPIED = [join(src, 'core', 'redacted.ts')];
+
+/** What `run` uses nothing of, except where it begins a part of it with every store that it opens, or waits. */
+const SELDOM =
+  /^(?:core\/(?:deadlock|guard|manager|members|pipeline|task|witness)|runtime\/(?:guards|members|observe\/survey|pipelines|tasks|upkeep|witness)|store\/memory)\/|^runtime\/holds\/(?:attach|detached|detached-mode|ensure|run-under|semaphore|tickets)$/;
+const BEGUN = new Set([
+  ...['core/guard/wakes', 'core/manager/describe', 'core/pipeline/reading', 'core/task/terms'],
+  ...['concurrency', 'executor', 'gather', 'guards', 'reads', 'stale-holds', 'wake-hub'].map(inRoom('guards')),
+  ...['feed', 'lead', 'members', 'membership', 'own-memberships'].map(inRoom('members')),
+  ...['driving', 'feed', 'pipelines', 'stop'].map(inRoom('pipelines')),
+  ...['claim', 'claimable-tasks', 'dispatch', 'feed', 'notifier', 'reading', 'repairs'].map(inRoom('tasks')),
+  ...['retention', 'task-cache', 'task-waiters', 'tasks', 'workers'].map(inRoom('tasks')),
+  ...['runtime/upkeep/maintenance', 'runtime/witness/log', 'runtime/witness/size', 'store/memory/sorted-entries'],
+]);
 
 /** How `main.cjs` names it. */
 const COMMON = './common';
@@ -45,7 +60,7 @@ const KNOWN = /** @type {Record<string, string>} */ ({ isMainThread: 'true' });
 
 /** @typedef {{ readonly exports: readonly string[], readonly imported: readonly string[], readonly later: readonly string[] }} Module */
 /** Modules by their ids, each with what it exports, and the modules that they import when they first need them. */
-/** @typedef {{ readonly modules: ReadonlyMap<string, readonly string[]>, readonly later: ReadonlySet<string> }} Common */
+/** @typedef {{ readonly modules: ReadonlyMap<string, readonly string[]>, readonly later: ReadonlySet<string>, readonly seldom: ReadonlySet<string> }} Common */
 /** @typedef {readonly [from: number, to: number, instead: string]} Edit */
 /** @typedef {import('rolldown').OutputChunk} Chunk */
 
@@ -55,7 +70,7 @@ export async function findCommon() {
   const made = await rolldown({
     input: ROOT,
     platform: 'node',
-    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id),
+    external: isOutside,
     plugins: [
       {
         name: 'modules',
@@ -82,7 +97,126 @@ export async function findCommon() {
     }
   };
   visit(ROOT);
-  return { modules, later };
+  const asked = [...modules.keys()].filter((id) => SELDOM.test(moduleName(id)) && !BEGUN.has(moduleName(id)));
+  return { modules, later, seldom: await seldomAmong(modules, new Set(asked)) };
+}
+
+/** @returns {(name: string) => string} */
+function inRoom(/** @type {string} */ room) {
+  return (name) => `runtime/${room}/${name}`;
+}
+
+/** Where the chunks of the library come from: `seldom` is loaded when something of it is called. */
+export function groupsOf(
+  /** @type {ReadonlyMap<string, unknown>} */ modules,
+  /** @type {ReadonlySet<string>} */ seldom,
+) {
+  // Otherwise each chunk would take along all that its modules import.
+  const includeDependenciesRecursively = false;
+  return [
+    { name: 'seldom', test: (/** @type {string} */ id) => seldom.has(id), includeDependenciesRecursively },
+    {
+      name: 'common',
+      test: (/** @type {string} */ id) => modules.has(id) && !seldom.has(id),
+      includeDependenciesRecursively,
+    },
+  ];
+}
+
+/**
+ * Leaves out the modules that the others need at once: values that are no functions, and classes that they extend. The others
+ * get functions that stand for those of the seldom used modules.
+ *
+ * @param {ReadonlyMap<string, unknown>} modules @param {Set<string>} seldom
+ */
+async function seldomAmong(modules, seldom) {
+  for (;;) {
+    const made = await rolldown({
+      ...{ input: join(src, 'index.ts'), cwd: root, platform: 'node', external: isOutside, treeshake: false },
+      preserveEntrySignatures: 'allow-extension',
+      checks: { ineffectiveDynamicImport: false },
+    });
+    const { output } = await made.generate({
+      ...{ format: 'esm', chunkFileNames: '[name].js', minifyInternalExports: false },
+      codeSplitting: { groups: groupsOf(modules, seldom) },
+    });
+    await made.close();
+    const [common, other] = ['common', 'seldom'].map((wanted) =>
+      output.find((file) => file.type === 'chunk' && file.name === wanted),
+    );
+    if (common?.type !== 'chunk' || other?.type !== 'chunk') throw new Error('the common code is not in two chunks');
+    const regions = [...other.code.matchAll(/^\/\/#region (.*)$/gm)];
+    const wanted = neededAtOnce(common.code, other.code, other.fileName).map(({ at }) => {
+      const [, path = ''] = regions.findLast(({ index }) => index <= at) ?? [];
+      return resolve(root, path);
+    });
+    const before = seldom.size;
+    wanted.forEach((id) => seldom.delete(id));
+    if (wanted.length === 0) return seldom;
+    if (seldom.size === before) throw new Error(`not seldom used: ${wanted.join(', ')}`);
+  }
+}
+
+/**
+ * What `code` imports from `other`, a chunk of that name, and cannot get later.
+ *
+ * @param {string} code @param {string} other @param {string} name
+ * @returns {readonly { readonly name: string, readonly at: number }[]}
+ */
+function neededAtOnce(code, other, name) {
+  const { body } = /** @type {any} */ (parseAst(code));
+  const imported = /** @type {Map<string, string>} */ (new Map());
+  for (const { type, source, specifiers } of body) {
+    if (type !== 'ImportDeclaration' || !source.value.endsWith(`/${basename(name)}`)) continue;
+    for (const specifier of specifiers) imported.set(specifier.local.name, specifier.imported.name);
+  }
+  const used = new Set([...namesUsedAtOnce(body)].map((local) => imported.get(local)));
+  const declared = declaredIn(other);
+  return [...imported.values()].flatMap((exported) => {
+    const { at, isFunction } = declared.get(exported) ?? { at: 0, isFunction: false };
+    return isFunction && !used.has(exported) ? [] : [{ name: exported, at }];
+  });
+}
+
+/** What `seldomAmong` saw in a build of its own must be true of the chunks that were made. */
+export function checkOrder(/** @type {Chunk} */ common, /** @type {Chunk} */ seldom) {
+  const needed = neededAtOnce(common.code, seldom.code, seldom.fileName);
+  if (needed.length > 0)
+    throw new Error(`the common code needs at once what is seldom used: ${needed.map(({ name }) => name).join(', ')}`);
+}
+
+/** What the chunk exports, each with its place, and whether it is a function or a class. */
+function declaredIn(/** @type {string} */ code) {
+  const { body } = /** @type {any} */ (parseAst(code));
+  const found = /** @type {Map<string, { at: number, isFunction: boolean }>} */ (new Map());
+  const isOne = (/** @type {any} */ node) => /^(?:Function|Class|ArrowFunction)/.test(node?.type ?? '');
+  for (const node of body) {
+    if (isOne(node)) found.set(node.id.name, { at: node.start, isFunction: true });
+    for (const { id, init, start: at } of node.declarations ?? [])
+      if (id.type === 'Identifier') found.set(id.name, { at, isFunction: isOne(init) });
+  }
+  const exported = body.filter((/** @type {any} */ { type }) => type === 'ExportNamedDeclaration');
+  const specifiers = exported.flatMap((/** @type {any} */ node) => node.specifiers);
+  return new Map(specifiers.map((/** @type {any} */ { local, exported: as }) => [as.name, found.get(local.name)]));
+}
+
+/** The names that are used while the statements are evaluated: anywhere but in functions. */
+function namesUsedAtOnce(/** @type {any} */ body) {
+  const names = /** @type {Set<string>} */ (new Set());
+  const visit = (/** @type {any} */ node) => {
+    if (typeof node !== 'object' || node === null || /^(?:Import|Export)/.test(node.type ?? '')) return;
+    if (node.type === 'Identifier') return void names.add(node.name);
+    const isLater = /^(?:FunctionD|FunctionE|ArrowFunction)/.test(node.type ?? '');
+    if (isLater || (node.type === 'PropertyDefinition' && !node.static)) return visit(node.computed ? node.key : null);
+    for (const [name, value] of Object.entries(node))
+      if (node.computed !== false || (name !== 'key' && name !== 'property')) visit(value);
+  };
+  visit(body);
+  return names;
+}
+
+function isOutside(/** @type {string} */ id) {
+  return !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id);
 }
 
 /** @param {Common} common @returns {import('rolldown').Plugin} */
@@ -136,15 +270,17 @@ function namesOf(/** @type {Common} */ { modules }) {
 }
 
 /**
- * What has to change in `text`, which is the chunk of the common code, for it to be the body of a function that answers what
- * `main.cjs` uses. `facade` is the chunk of `entryOf`. Lines stay where they are, for stack traces.
+ * What has to change in `text`, which is a chunk of the common code, for it to be the body of a function that answers what
+ * `main.cjs` uses, and `$own`: what the other chunk imports. `facade` is the chunk of `entryOf`. Lines stay where they are,
+ * for stack traces.
  *
- * @param {Common} common @param {string} text @param {Chunk} chunk @param {Chunk} facade @param {readonly Chunk[]} chunks
- * @returns {readonly Edit[]}
+ * @param {Common} common @param {string} text @param {Chunk} chunk @param {Chunk} other @param {Chunk} facade
+ * @param {readonly Chunk[]} chunks @returns {readonly Edit[]}
  */
-export function editsOf({ later }, text, chunk, facade, chunks) {
+export function editsOf({ later }, text, chunk, other, facade, chunks) {
   const edits = /** @type {Edit[]} */ ([]);
-  const given = namesGiven(facade);
+  const given = namesGiven(facade, chunk);
+  const own = new Set(namesGiven(other, chunk).keys());
   const offered = new Set([...later].map(moduleName));
   const loaded = (/** @type {string} */ module) => {
     if (!offered.has(module)) throw new Error(`the common code imports ${module}, which main.cjs does not offer`);
@@ -160,9 +296,9 @@ export function editsOf({ later }, text, chunk, facade, chunks) {
     if (typeof node !== 'object' || node === null) return;
     switch (node.type) {
       case 'ImportDeclaration':
-        return edit(node, importOf(node));
+        return edit(node, importOf(node, other));
       case 'ExportNamedDeclaration':
-        return edit(node, answerOf(node, given, changing));
+        return edit(node, answerOf(node, given, own, changing));
       case 'ImportExpression':
         return edit(node, loaded(moduleOf(node.source, chunk, chunks)));
       case 'MetaProperty':
@@ -172,21 +308,40 @@ export function editsOf({ later }, text, chunk, facade, chunks) {
     }
   };
   visit(program);
-  if (/\$(?:import|meta|require|names)\b/.test(text)) throw new Error('the common code uses a name of its own script');
+  if (/\$(?:import|meta|require|names|other|own)\b/.test(text))
+    throw new Error('the common code uses a name of its own script');
   return edits.sort(([one], [other]) => one - other);
 }
 
-/** The facade has `export {a as $12, a as $20} from …`: what the chunk exports as `a` is both to `main.cjs`. */
-function namesGiven(/** @type {Chunk} */ { code }) {
+/**
+ * What a chunk takes from `from`, each with the names under which it exports it. The facade has
+ * `export {a as $12, a as $20} from …`: what the chunk exports as `a` is both to `main.cjs`.
+ */
+function namesGiven(/** @type {Chunk} */ { code }, /** @type {Chunk} */ from) {
   const given = /** @type {Map<string, string[]>} */ (new Map());
-  for (const { specifiers = [] } of /** @type {any[]} */ (parseAst(code).body)) {
-    for (const { local, exported } of specifiers)
-      given.set(local.name, [...(given.get(local.name) ?? []), exported.name]);
+  const imported = /** @type {Map<string, string>} */ (new Map());
+  const add = (/** @type {string} */ name, /** @type {readonly string[]} */ as) =>
+    void given.set(name, [...(given.get(name) ?? []), ...as]);
+  for (const { type, source, specifiers = [] } of /** @type {any[]} */ (parseAst(code).body)) {
+    const isFrom = source !== null && source?.value.endsWith(`/${basename(from.fileName)}`);
+    for (const { local, imported: name, exported } of specifiers) {
+      if (type === 'ImportDeclaration' && isFrom) {
+        imported.set(local.name, name.name);
+        add(name.name, []);
+      } else if (type === 'ExportNamedDeclaration') {
+        const own = isFrom ? local.name : source === null ? imported.get(local.name) : undefined;
+        if (own !== undefined) add(own, [exported.name]);
+      }
+    }
   }
   return given;
 }
 
-function importOf(/** @type {any} */ { source: { value: from }, specifiers }) {
+function importOf(/** @type {any} */ { source: { value: from }, specifiers }, /** @type {Chunk} */ other) {
+  if (from === `./${basename(other.fileName)}`) {
+    const taken = specifiers.map((/** @type {any} */ { imported, local }) => `${imported.name}:${local.name}`);
+    return `const {${taken.join(',')}}=$other;`;
+  }
   if (!from.startsWith('node:')) throw new Error(`the common code imports ${from}, which is not a part of Node`);
   const isLater = RARELY_USED.includes(from);
   const names = /** @type {string[]} */ ([]);
@@ -207,14 +362,18 @@ function importOf(/** @type {any} */ { source: { value: from }, specifiers }) {
 function answerOf(
   /** @type {any} */ { specifiers },
   /** @type {ReadonlyMap<string, readonly string[]>} */ given,
+  /** @type {ReadonlySet<string>} */ own,
   /** @type {ReadonlySet<string>} */ changing,
 ) {
+  const property = (/** @type {string} */ name, /** @type {any} */ local) =>
+    changing.has(local.name) ? `get ${name}(){return ${local.name}}` : `${name}:${local.name}`;
   const properties = specifiers.flatMap((/** @type {any} */ { local, exported }) =>
-    (given.get(exported.name) ?? []).map((name) =>
-      changing.has(local.name) ? `get ${name}(){return ${local.name}}` : `${name}:${local.name}`,
-    ),
+    (given.get(exported.name) ?? []).map((name) => property(name, local)),
   );
-  return `return{${properties.join(',')}};`;
+  const others = specifiers
+    .filter((/** @type {any} */ { exported }) => own.has(exported.name))
+    .map((/** @type {any} */ { local, exported }) => property(exported.name, local));
+  return `return{$own:{${others.join(',')}},${properties.join(',')}};`;
 }
 
 /** The variables of the chunk itself that are assigned to; a few more, because a function may have its own of the same name. */

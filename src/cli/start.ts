@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The entry point of `signalbox`: it loads `main.cjs`, and as soon as that needs them, a chunk of the library and `rest.cjs`,
+ * The entry point of `signalbox`: it loads `main.cjs`, and as soon as that needs them, two chunks of the library and `rest.cjs`,
  * with the code that V8 compiled the last time. Compiling them takes as long as everything else that `run` does. Later
  * versions of Node can cache by themselves; this is for the versions that cannot.
  *
@@ -28,7 +28,6 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -37,14 +36,19 @@ import { Script } from 'node:vm';
 // The build puts these here (scripts/common-code.mjs).
 /** The hash of the scripts, as they were built. V8 itself would only compare lengths. */
 declare const BUILD: string;
-/** The chunk, its length, and what has to change in its text for it to be a script. */
-declare const COMMON: {
+/** A chunk of the library, its length, and what has to change in its text for it to be a script. */
+interface Chunk {
   readonly file: string;
   readonly length: number;
   readonly edits: readonly (readonly [number, number, string])[];
-};
+}
+declare const COMMON: Chunk;
+/** What `run` uses nothing of. */
+declare const SELDOM: Chunk;
 /** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
 declare const RARELY_USED: readonly string[];
+/** This file becomes CommonJS. `createRequire` would load the loader of ES modules. */
+declare const require: (name: string) => unknown;
 
 const OLD_MS = 30 * 86_400_000;
 
@@ -72,20 +76,18 @@ const HAS_MODES = process.platform !== 'win32';
 
 const main = join(import.meta.dirname, 'main.cjs');
 const rest = join(import.meta.dirname, 'rest.cjs');
-const { file, length, edits } = COMMON;
-const chunk = join(import.meta.dirname, file);
-const requireNow = createRequire(main);
 const rarelyUsed = new Set(RARELY_USED);
 
 /** The scripts, each of which is loaded when it is first needed. */
-const files = [chunk, main, rest] as const;
-const [COMMON_PLACE, MAIN_PLACE, REST_PLACE] = [0, 1, 2] as const;
+const chunks = [COMMON, SELDOM] as const;
+const files = [...chunks.map(({ file }) => join(import.meta.dirname, file)), main, rest];
+const [COMMON_PLACE, SELDOM_PLACE, MAIN_PLACE, REST_PLACE] = [0, 1, 2, 3] as const;
 const stamps = files.map(stampBefore);
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const { codes = [], additions } = (kept === undefined ? undefined : readIfSound(kept)) ?? { additions: 0 };
 const scripts: (Script | undefined)[] = files.map(() => undefined);
 /** What was read of them and has not been compiled yet. */
-const texts: (string | undefined)[] = files.map(() => undefined);
+const contents: (Buffer | undefined)[] = files.map(() => undefined);
 let isChanging = false;
 // At the end, so that it includes the functions compiled on the way.
 if (kept !== undefined) process.once('exit', () => keepIfMore(kept));
@@ -94,29 +96,51 @@ if (kept !== undefined) process.once('exit', () => keepIfMore(kept));
 let loaders: Readonly<Record<string, () => Promise<unknown>>> = {};
 /** Is empty until something of it is used: the help and the version need none of it. */
 const common = Object.create(
-  new Proxy({}, { get: (_, name) => Reflect.get(loadedCommon(), name) as unknown }),
+  new Proxy({}, { get: (_, name) => Reflect.get(loadedWith(name), name) as unknown }),
 ) as object;
+/** What the chunks have for each other. */
+let commonOwn = {};
+let seldomOwn: object | undefined;
 Object.assign(common, { $offer: (offered: typeof loaders) => void (loaders = offered) });
 const mainExports = {};
 let restExports: object | undefined;
-loadModule(main, MAIN_PLACE, mainExports);
+loadModule(MAIN_PLACE, mainExports);
 
-function loadedCommon(): object {
-  if (scripts[COMMON_PLACE] !== undefined) return {};
-  // A command may run for days before it needs the rest, which may be that of another version by then.
-  if (scripts[REST_PLACE] === undefined) texts[REST_PLACE] = textOf(REST_PLACE);
-  const text = `"use strict";${edited(textOf(COMMON_PLACE))}`;
-  const script = scriptOf(chunk, '$require, $names, $import, $meta', text, COMMON_PLACE);
-  const load = (name: string): Promise<unknown> => (loaders[name] as () => Promise<unknown>)();
-  const loaded = run(script, requireLater, namesOf, load, { url: pathToFileURL(chunk).href }) as object;
-  return Object.defineProperties(common, Object.getOwnPropertyDescriptors(loaded));
+/** Loads the chunk that has this name; if neither has it, both are loaded. */
+function loadedWith(name: PropertyKey): object {
+  if (scripts[COMMON_PLACE] === undefined) loadCommon();
+  if (!Object.hasOwn(common, name)) loadedSeldom();
+  return Object.hasOwn(common, name) ? common : {};
 }
 
-function loadModule(path: string, place: typeof MAIN_PLACE | typeof REST_PLACE, exports: object): object {
-  const text = texts[place] ?? textOf(place);
-  texts[place] = undefined;
-  const script = scriptOf(path, 'exports, require, module, __filename', text, place);
-  run(script, exports, requireLater, { exports }, path);
+function loadCommon(): void {
+  // A command may run for days before it needs the others, which may be those of another version by then.
+  for (const place of [COMMON_PLACE, SELDOM_PLACE, REST_PLACE]) {
+    if (scripts[place] !== undefined) continue;
+    const content = (contents[place] = contentOf(place));
+    if (place !== REST_PLACE) refuseChanged(files[place] as string, content, chunks[place]);
+  }
+  commonOwn = loadChunk(COMMON_PLACE, namesIn(loadedSeldom));
+}
+
+function loadedSeldom(): object {
+  return (seldomOwn ??= loadChunk(SELDOM_PLACE, commonOwn));
+}
+
+/** Answers what the other chunk imports of this one. */
+function loadChunk(place: typeof COMMON_PLACE | typeof SELDOM_PLACE, other: object): object {
+  const parts = ['"use strict";', ...edited(takeContent(place), chunks[place])];
+  const script = scriptOf(place, '$require, $names, $import, $meta, $other', parts);
+  const load = (name: string): Promise<unknown> => (loaders[name] as () => Promise<unknown>)();
+  const meta = { url: pathToFileURL(files[place] as string).href };
+  const { $own, ...names } = Object.getOwnPropertyDescriptors(run(script, requireLater, namesOf, load, meta, other));
+  Object.defineProperties(common, names);
+  return ($own as { readonly value: object }).value;
+}
+
+function loadModule(place: typeof MAIN_PLACE | typeof REST_PLACE, exports: object): object {
+  const script = scriptOf(place, 'exports, require, module, __filename', [takeContent(place)]);
+  run(script, exports, requireLater, { exports }, files[place]);
   return exports;
 }
 
@@ -133,8 +157,13 @@ function stampBefore(path: string): string {
   }
 }
 
-/** The files are plain ASCII, which V8 stores in half the space as latin1. */
-function textOf(place: number): string {
+function takeContent(place: number): Buffer {
+  const content = contents[place] ?? contentOf(place);
+  contents[place] = undefined;
+  return content;
+}
+
+function contentOf(place: number): Buffer {
   try {
     const descriptor = openSync(files[place] as string, 'r');
     try {
@@ -144,7 +173,7 @@ function textOf(place: number): string {
         if (place !== MAIN_PLACE) refuse('another version of signalbox was installed while this one started');
         isChanging = true;
       }
-      return readFileSync(descriptor, 'latin1');
+      return readFileSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
@@ -158,21 +187,25 @@ function refuseUnread(error: unknown): never {
 }
 
 /** In a text that is not the one that was built, the edits would make other code than the library has. */
-function edited(text: string): string {
-  const isBuilt = edits.every(([from, , instead]) =>
-    text.startsWith(instead.startsWith('return') ? 'export' : 'import', from),
-  );
-  if (text.length !== length || !isBuilt) {
-    const instead = text.length === length ? '' : `: it has ${text.length} bytes instead of ${length}`;
-    const why = 'a tool may have patched it, or converted the ends of its lines';
-    refuse(`${chunk} was changed after it was built${instead}\n  ${why}`);
-  }
-  let [result, at] = ['', 0];
+function refuseChanged(path: string, content: Buffer, { length, edits }: Chunk): void {
+  const isBuilt = edits.every(([from, , instead]) => {
+    const word = instead.startsWith('return') ? 'export' : 'import';
+    return content.toString('latin1', from, from + word.length) === word;
+  });
+  if (content.length === length && isBuilt) return;
+  const instead = content.length === length ? '' : `: it has ${content.length} bytes instead of ${length}`;
+  const why = 'a tool may have patched it, or converted the ends of its lines';
+  refuse(`${path} was changed after it was built${instead}\n  ${why}`);
+}
+
+function edited(content: Buffer, { edits }: Chunk): readonly (Buffer | string)[] {
+  const parts: (Buffer | string)[] = [];
+  let at = 0;
   for (const [from, to, instead] of edits) {
-    result += text.slice(at, from) + instead;
+    parts.push(content.subarray(at, from), instead);
     at = to;
   }
-  return result + text.slice(at);
+  return [...parts, content.subarray(at)];
 }
 
 function refuse(why: string): never {
@@ -180,10 +213,14 @@ function refuse(why: string): never {
   process.exit(INTERNAL);
 }
 
-function scriptOf(filename: string, parameters: string, text: string, place: number): Script {
+/** Joins the parts before they become text: V8 would make a second copy of a text that is put together. */
+function scriptOf(place: number, parameters: string, parts: readonly (Buffer | string)[]): Script {
   const cachedData = isChanging ? undefined : codes[place];
-  const script = new Script(`(function (${parameters}) {${text}\n})`, {
-    filename,
+  const all = [`(function (${parameters}) {`, ...parts, '\n})'];
+  const bytes = all.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part));
+  // The files are plain ASCII, which V8 stores in half the space as latin1.
+  const script = new Script(Buffer.concat(bytes).toString('latin1'), {
+    filename: files[place] as string,
     ...(cachedData !== undefined && cachedData.length > 0 && { cachedData }),
   });
   scripts[place] = script;
@@ -198,16 +235,19 @@ function run(script: Script, ...scope: readonly unknown[]): unknown {
 function requireLater(name: string): unknown {
   if (name === './common') return common;
   if (name === './main.cjs') return mainExports;
-  if (name === './rest.cjs') return (restExports ??= loadModule(rest, REST_PLACE, {}));
-  if (!rarelyUsed.has(name)) return requireNow(name);
-  return new Proxy({}, { get: (_, property) => (requireNow(name) as Record<PropertyKey, unknown>)[property] });
+  if (name === './rest.cjs') return (restExports ??= loadModule(REST_PLACE, {}));
+  if (!rarelyUsed.has(name)) return require(name);
+  return new Proxy({}, { get: (_, property) => (require(name) as Record<PropertyKey, unknown>)[property] });
 }
 
-/** For the chunk, which takes what it imports apart at once: functions that look up the real ones when they are used. */
+/** For the chunks, which take what they import apart at once: functions that look up the real ones when they are used. */
 function namesOf(name: string): unknown {
-  if (!rarelyUsed.has(name)) return requireNow(name);
-  const real = (property: PropertyKey): NewableFunction =>
-    (requireNow(name) as Record<PropertyKey, NewableFunction>)[property] as NewableFunction;
+  return rarelyUsed.has(name) ? namesIn(() => require(name) as object) : require(name);
+}
+
+/** Has a function for each name that is asked for, which calls the real one. */
+function namesIn(load: () => object): object {
+  const real = (property: PropertyKey): NewableFunction => Reflect.get(load(), property) as NewableFunction;
   const later = (property: PropertyKey): unknown => {
     const proxy: () => void = new Proxy(function () {}, {
       apply: (_, self, args) => Reflect.apply(real(property), self, args) as unknown,
@@ -313,8 +353,9 @@ function readOwn(file: string): Buffer {
 /** What was not loaded this time stays as it is kept. */
 function keepIfMore(file: string): void {
   if (isChanging) return;
-  const isNew = scripts.some((script) => script !== undefined && script.cachedDataRejected !== false);
-  if (!isNew && additions >= ADDITIONS) return;
+  const isNew = codes.length === 0 || scripts.some((script) => script?.cachedDataRejected === true);
+  const hasMore = scripts.some((script, place) => script !== undefined && codes[place]?.length === 0);
+  if (!isNew && !hasMore && additions >= ADDITIONS) return;
   const made = scripts.map((script, place) => script?.createCachedData() ?? codes[place] ?? Buffer.alloc(0));
   keep(file, made, isNew ? 0 : additions + 1);
 }

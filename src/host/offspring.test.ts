@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MARK } from './mark.ts';
 import { type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
-import { identify, isProvenGone, type ProcessIdentity, readStat, thisHost } from './process.ts';
+import { identify, isProvenGone, living, type ProcessIdentity, readStat, thisHost } from './process.ts';
 
 describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
   const started: number[] = [];
@@ -116,4 +116,14 @@ describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
     expect(remainsOf({ ...own, process: { ...process, boot: 'another' } })).toEqual({ kind: 'out-of-sight' });
     expect(remainsOf({ ...own, process: { ...process, space: 'pid:[1]' } })).toEqual({ kind: 'out-of-sight' });
   });
+});
+
+it.skipIf(thisHost() === undefined)('every process is looked at, except the threads of the kernel', () => {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const programs = pids.map(Number).filter((pid) => readStat(pid)?.isOfKernel === false);
+  expect(programs).toContain(process.pid);
+  const seen = new Set(living(() => true));
+  const missed = programs.filter((pid) => !seen.has(pid));
+  // Those that have ended since, or wait to be collected.
+  expect(missed.filter((pid) => 'RSDT'.includes(readStat(pid)?.state ?? 'gone'))).toEqual([]);
 });

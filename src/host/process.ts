@@ -38,6 +38,11 @@ const NO_TIME_SPACES = 'none';
 /** The time namespace that every machine begins with: in it, the kernel shows its clock as it is. */
 export const FIRST_TIME_SPACE = 'time:[4026531834]';
 
+const KTHREADD = 2;
+/** The flag of the kernel's own threads in the flags of a process. */
+const PF_KTHREAD = 0x200000;
+const NO_NAMES: ReadonlySet<string> = new Set();
+
 let known: Host | null | undefined;
 /** Neither the pid nor the start time of a process ever changes. */
 let self: ProcessIdentity | undefined;
@@ -145,15 +150,30 @@ export function membersOf(leader: number): number[] {
   return living(({ session, group }) => session === leader || group === leader);
 }
 
-/** The living processes that pass this test, as far as they can be seen. */
+/** The living processes that pass this test, as far as they can be seen, without the threads of the kernel. */
 export function living(isSo: (stat: Stat, pid: number) => boolean): number[] {
+  const ofKernel = kernelThreads();
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => /^\d+$/.test(name) && !ofKernel.has(name))
     .map(Number)
     .filter((pid) => {
       const stat = readStat(pid);
       return stat !== undefined && !hasEnded(stat) && isSo(stat, pid);
     });
+}
+
+/**
+ * On an idle machine most processes are threads of the kernel, the children of kthreadd, and one file lists them. No process
+ * that a program starts gets this parent. In a container, pid 2 is a program like others.
+ */
+function kernelThreads(): ReadonlySet<string> {
+  try {
+    if (readStat(KTHREADD)?.isOfKernel !== true) return NO_NAMES;
+    return new Set(readFileSync(`/proc/${KTHREADD}/task/${KTHREADD}/children`, 'latin1').trim().split(' '));
+  } catch {
+    // Kernels may be built without this file.
+    return NO_NAMES;
+  }
 }
 
 function canSeeAll(): boolean {
@@ -179,6 +199,8 @@ export interface Stat {
   readonly terminal: number;
   /** The process group that this terminal sends its keys to. */
   readonly foreground: number;
+  /** A thread of the kernel, which no program started. */
+  readonly isOfKernel: boolean;
   readonly threads: number;
   readonly start: string;
 }
@@ -210,6 +232,7 @@ export function readStat(pid: number): Stat | undefined {
     session: Number(session),
     terminal: Number(terminal),
     foreground: Number(foreground),
+    isOfKernel: (Number(fields[6]) & PF_KTHREAD) !== 0,
     threads: Number(fields[17]),
     start: fields[19] ?? '',
   };

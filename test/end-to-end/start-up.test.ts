@@ -50,7 +50,7 @@ it('run loads none of the parts of Node that it has no use for', async () => {
   expect(loaded.filter((name) => heavy.some((one) => name === `NativeModule ${one}`))).toEqual([]);
 });
 
-it('run loads the frame, itself and the library, and of a driver of SQLite no more than its native part', async () => {
+it('run loads the frame, itself and the part of the library that it uses, and of a driver of SQLite no more than its native part', async () => {
   const loaded = await loadedBy('--store', scratch.store, 'run', '--lock', 'x', '--', 'true');
   expect(filesIn(loaded, 'script')).toEqual(['common.js', 'main.cjs']);
   const driver = hasNodeSqlite(process.versions.node) ? [] : ['better_sqlite3.node', 'package.json'];

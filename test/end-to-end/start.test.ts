@@ -85,12 +85,16 @@ describe('a package that was changed after it was installed', () => {
     utimesSync(file, 1, 1);
   };
   let chunk: string;
+  let seldom: string;
 
   beforeEach(() => {
     const dist = join(dirname(ENTRY), '..');
-    const [name = ''] = readdirSync(join(dist, 'chunks')).filter((one) => /^common-.*\.js$/.test(one));
-    chunk = path('chunks', name);
-    for (const part of ['bin', join('chunks', name)]) cpSync(join(dist, part), path(part), { recursive: true });
+    const names = ['common', 'seldom'].map((wanted) =>
+      readdirSync(join(dist, 'chunks')).find((one) => one.startsWith(`${wanted}-`) && one.endsWith('.js')),
+    );
+    [chunk = '', seldom = ''] = names.map((name = '') => path('chunks', name));
+    const parts = ['bin', ...names.map((name = '') => join('chunks', name))];
+    for (const part of parts) cpSync(join(dist, part), path(part), { recursive: true });
     mkdirSync(place.path('cache'));
   });
 
@@ -100,11 +104,20 @@ describe('a package that was changed after it was installed', () => {
     ['a patch that left its length as it was', (text: string) => `;${text.slice(0, -1)}`],
   ])('is refused with %s in the library, and says what to do', async (_, how) => {
     change(chunk, how);
+    await refused(chunk);
+  });
+
+  it('is refused with a patch in what it may use later, before it does anything', async () => {
+    change(seldom, (text) => `${text}\n// patched\n`);
+    await refused(seldom);
+  });
+
+  const refused = async (changed: string): Promise<void> => {
     const { code, stdout, stderr } = await help();
     expect({ code, stdout }).toEqual({ code: 70, stdout: '' });
-    expect(stderr).toContain(`signalbox: ${chunk} was changed after it was built`);
+    expect(stderr).toContain(`signalbox: ${changed} was changed after it was built`);
     expect(stderr).toContain('install it again');
-  });
+  };
 
   it('says which file is missing, and what to do', async () => {
     rmSync(chunk);
@@ -161,13 +174,18 @@ describe('what is loaded', () => {
 
   it('has in it what the library has only once: the command line takes that out of the chunk', () => {
     const chunks = join(dirname(ENTRY), '..', 'chunks');
-    const common = readdirSync(chunks).filter((name) => /^common-.*\.js$/.test(name));
-    expect(common).toHaveLength(1);
-    expect(file('signalbox.cjs')).toContain(common[0]);
-    // Of a message that the core writes.
-    const text = 'died or lost the claim while working on it';
-    expect(readFileSync(join(chunks, common[0] ?? ''), 'utf8')).toContain(text);
-    expect(file('main.cjs') + file('rest.cjs')).not.toContain(text);
+    // Of messages; `run` does nothing with tasks.
+    const texts = {
+      common: 'this process may not write the store',
+      seldom: 'died or lost the claim while working on it',
+    };
+    for (const [name, text] of Object.entries(texts)) {
+      const found = readdirSync(chunks).filter((one) => one.startsWith(`${name}-`) && one.endsWith('.js'));
+      expect(found).toHaveLength(1);
+      expect(file('signalbox.cjs')).toContain(found[0]);
+      expect(readFileSync(join(chunks, found[0] ?? ''), 'utf8')).toContain(text);
+      expect(file('main.cjs') + file('rest.cjs')).not.toContain(text);
+    }
   });
 
   it('comes with the licences of what it is made of', () => {

@@ -14,7 +14,15 @@ const MINUTE_MS = 60_000;
 /** One process of so many that wait, with what it does counted. */
 function waiting(count: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
   const clock = new TestClock();
-  const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0, called: [] as number[][] };
+  const did = {
+    looks: 0,
+    seeks: 0,
+    deathsLookedFor: 0,
+    looksUpAll: 0,
+    ringsAgain: 0,
+    takeovers: 0,
+    called: [] as number[][],
+  };
   const processes = { all: [0], withChild: 1, gone: new Set<number>(), order: [] as string[] };
   const rank = { isAmongEldest: true, asked: 0 };
   const mark = { age: 0, isFresh: (_forMs: number) => false };
@@ -25,7 +33,7 @@ function waiting(count: number, how: { isRelieved: boolean; isDeaf?: boolean; is
     isPresent: ({ pid }: ProcessIdentity) => pid < 1000,
     hasPredecessor: false,
     isPredecessor: ({ pid }: ProcessIdentity) => pid === 1,
-    seek: () => undefined,
+    seek: () => (did.seeks += 1),
     check: () => undefined,
     heed: () => undefined,
     takeOver() {
@@ -91,6 +99,24 @@ function named(pid: number): ProcessIdentity {
 }
 
 describe('a process that waits', () => {
+  it('opens no socket while it is the only one, and one soon after another has come', async () => {
+    const { clock, did, listening } = waiting(1, { isRelieved: false });
+    await clock.advance(MINUTE_MS);
+    expect(did.seeks).toBe(0);
+    expect(did.deathsLookedFor).toBeGreaterThanOrEqual(MINUTE_MS / 125);
+    Object.assign(listening, { version: 2, count: () => 2 });
+    await clock.advance(100);
+    expect(did.seeks).toBe(1);
+    await clock.advance(MINUTE_MS);
+    expect(did.seeks).toBe(1);
+  });
+
+  it('seeks the process on duty at once if it cannot hear its bell', async () => {
+    const { clock, did } = waiting(1, { isRelieved: false, isDeaf: true });
+    await clock.advance(100);
+    expect(did.seeks).toBe(1);
+  });
+
   it('looks for the dead at least every 125 ms if it is on duty, and rings again for others twice a second', async () => {
     const { clock, did } = waiting(200, { isRelieved: false });
     await clock.advance(MINUTE_MS);

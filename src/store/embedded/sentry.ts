@@ -181,11 +181,11 @@ export class Sentry {
       this.#timer = undefined;
       if (this.#listening.isEmpty) return this.#around.duty?.rest();
       // Not sooner: most commands end before their first round, and a socket would take longer than all they do in the store.
-      if (isFirst) {
-        this.#countOthers();
-        this.#around.duty?.seek();
-      }
-      this.#goIn(this.#delayMs);
+      if (isFirst) this.#countOthers();
+      const isAlone = isFirst && this.#waiting <= 1 && !this.#listening.isDeaf;
+      // And not while there is no other process that could rely on this one: the next round looks again.
+      if (isFirst && !isAlone) this.#around.duty?.seek();
+      this.#goIn(this.#delayMs, isAlone);
       this.#round();
     });
   }
