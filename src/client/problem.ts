@@ -65,3 +65,31 @@ export function refusedWith(error: unknown, ...codes: readonly string[]): Proble
   if (error instanceof ServerRefusal && codes.includes(error.problem.code)) return error.problem;
   throw error;
 }
+
+export function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {
+  if (code === 'key-in-use') return true;
+  // The caller decides: with a key, a repeat gets the same 504, or the server carries it out once more where that is harmless.
+  return status === 429 || status === 503 || (status === 504 && !isKeyed);
+}
+
+/** Whether the server answered so before it looked at the Idempotency-Key: the answer tells nothing of an earlier attempt. */
+export function ignoresKey({ status, refusal }: ProblemDetails): boolean {
+  return [401, 429, 502, 503].includes(status) && refusal === undefined;
+}
+
+/** Each request has a key of its own, so what is under way is an earlier attempt, perhaps at a server that was killed. */
+export function unfinished(refusal: unknown): Failure {
+  const told =
+    'the request may have been done: an attempt that got no answer still counts as under way; read the state before you send it again';
+  return new Failure('outcome-unknown', told, { cause: refusal });
+}
+
+export function problemIn({ status, body }: { readonly status: number; readonly body: unknown }): ProblemDetails {
+  const { code, detail, ...rest } = Object(body) as Partial<ProblemDetails>;
+  return {
+    ...rest,
+    status,
+    code: typeof code === 'string' ? code : `status-${status}`,
+    detail: typeof detail === 'string' && detail !== '' ? detail : `the server answered ${status}`,
+  };
+}

@@ -10,7 +10,7 @@ import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
 import { type Absence, absenceOf } from './absence.ts';
 import { type Clock, instant, sinceMs } from './clock.ts';
-import { errorOf, type ProblemDetails, refusedWith } from './problem.ts';
+import { errorOf, ignoresKey, isPassing, type ProblemDetails, problemIn, refusedWith, unfinished } from './problem.ts';
 
 /** How to reach a server. */
 export interface ConnectOptions {
@@ -352,24 +352,6 @@ interface Sending extends Omit<RequestInit, 'headers'> {
   readonly isBound?: boolean;
 }
 
-function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {
-  if (code === 'key-in-use') return true;
-  // The caller decides: with a key, a repeat gets the same 504, or the server carries it out once more where that is harmless.
-  return status === 429 || status === 503 || (status === 504 && !isKeyed);
-}
-
-/** Whether the server answered so before it looked at the Idempotency-Key: the answer tells nothing of an earlier attempt. */
-function ignoresKey({ status, refusal }: ProblemDetails): boolean {
-  return [401, 429, 502, 503].includes(status) && refusal === undefined;
-}
-
-/** Each request has a key of its own, so what is under way is an earlier attempt, perhaps at a server that was killed. */
-function unfinished(refusal: unknown): Failure {
-  const told =
-    'the request may have been done: an attempt that got no answer still counts as under way; read the state before you send it again';
-  return new Failure('outcome-unknown', told, { cause: refusal });
-}
-
 function wasRefused(error: unknown): boolean {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };
   return cause?.code === 'ECONNREFUSED';
@@ -386,16 +368,6 @@ async function bodyOf(response: Response): Promise<unknown> {
       cause: error,
     });
   }
-}
-
-function problemIn({ status, body }: { readonly status: number; readonly body: unknown }): ProblemDetails {
-  const { code, detail, ...rest } = Object(body) as Partial<ProblemDetails>;
-  return {
-    ...rest,
-    status,
-    code: typeof code === 'string' ? code : `status-${status}`,
-    detail: typeof detail === 'string' && detail !== '' ? detail : `the server answered ${status}`,
-  };
 }
 
 export function connectionClosed(): Failure {

@@ -85,16 +85,8 @@ export {
   type WorktreeOperation,
   type WorktreeState,
 } from './guard/index.ts';
-export {
-  DETACHED_TTL_MS,
-  isAbout,
-  type Limits,
-  renewWithinMs,
-  type Settings,
-  settingsProblem,
-  TICKET_MS,
-  wasCollected,
-} from './settings.ts';
+export { DETACHED_TTL_MS, isAbout, renewWithinMs, TICKET_MS, wasCollected } from './detached.ts';
+export { type Limits, type Settings, settingsProblem } from './settings.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {
   agentHolder,

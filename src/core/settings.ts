@@ -2,6 +2,7 @@
  * Settings of a resource: rules in its record that bind every holder. `configure` changes them. A hold keeps the terms under
  * which it was granted, because a holder that does not know of a new limit could not stop in time.
  */
+import { DETACHED_TTL_MS } from './detached.ts';
 import type { Hold, OnStale } from './hold.ts';
 import type { Request } from './machine.ts';
 import { requestProblem } from './request.ts';
@@ -26,34 +27,6 @@ export interface Settings {
 }
 
 const SETTINGS = ['onStale', 'maxHoldMs', 'ttlMs'] as const satisfies readonly (keyof Settings)[];
-
-/** A detached hold lasts this long without a renewal, if neither its holder nor its resource says otherwise. */
-export const DETACHED_TTL_MS = 60_000;
-
-/** How long a ticket keeps its place while nobody asks for it, and a grant waits to be collected. */
-export const TICKET_MS = 60_000;
-
-/**
- * Whether a detached grant was handed out. Handing it out sets its time limit, if it has one. Without a limit only the time of
- * its lease shows it: until it is handed out, the lease has the time of the ticket, which shows nothing if both times are the
- * same.
- */
-export function wasCollected({ limit, maxHoldMs, ttlMs = DETACHED_TTL_MS }: Hold, leaseMs: number): boolean {
-  return limit !== undefined || (maxHoldMs === undefined && isAbout(leaseMs, ttlMs));
-}
-
-/** Stores round up to whole seconds. */
-export function isAbout(grantedMs: number, wantedMs: number): boolean {
-  return grantedMs >= wantedMs && grantedMs < wantedMs + 1000;
-}
-
-/** A holder should try four times before its hold is stale: one lost renewal, or two, must not cost it the hold. */
-const RENEWALS_PER_TTL = 4;
-
-/** By when a holder should renew again. */
-export function renewWithinMs(ttlMs: number): number {
-  return Math.max(1, Math.floor(ttlMs / RENEWALS_PER_TTL));
-}
 
 /** What is wrong with settings, and what is accepted; undefined if nothing is. */
 export function settingsProblem(settings: unknown): string | undefined {

@@ -9,7 +9,7 @@
  *     ending     the command has ended, but may have left processes behind: hurry
  */
 import { constants } from 'node:os';
-import { stopOurselves } from './stopping.ts';
+import { stopOurselves } from './job-control.ts';
 import { mayHearKeys } from './terminal.ts';
 
 export type Phase = 'waiting' | 'running' | 'losing' | 'ending';

@@ -6,7 +6,7 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import type { RunEnded } from './ended.ts';
 import type { RunRequest } from './request.ts';
 import type { Signals } from './signals.ts';
-import { stopWithChild } from './stopping.ts';
+import { stopWithChild } from './job-control.ts';
 import type { Voice } from './voice.ts';
 
 /** Time between TERM and KILL for processes that have already used up the grace. */

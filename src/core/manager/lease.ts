@@ -1,5 +1,5 @@
 /** Leases: they keep holds and waiting requests alive for as long as they are renewed. */
-import { DETACHED_TTL_MS } from '../settings.ts';
+import { DETACHED_TTL_MS } from '../detached.ts';
 import type { Lock } from '../lock.ts';
 import type { Semaphore } from '../semaphore.ts';
 

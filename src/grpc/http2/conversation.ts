@@ -9,7 +9,7 @@ import { resetFailure } from '../status.ts';
 import { MAX_HEADER_LIST } from './hpack/decoder.ts';
 import type { HeaderEncoder } from './hpack/encoder.ts';
 import type { Outbox } from './outbox.ts';
-import type { FlowControl } from './flow-control.ts';
+import { type FlowControl, RECEIVE_WINDOW } from './flow-control.ts';
 
 export interface ConversationListener {
   /** The peer's settings arrived, or changed. */
@@ -17,11 +17,6 @@ export interface ConversationListener {
   goesAway(lastId: number, why: string): void;
 }
 
-/**
- * How much the peer may send before it needs our permission to go on. It is larger than any answer, so that no answer
- * waits for permission. Data is handed on as it arrives, so a smaller window would save no memory.
- */
-const RECEIVE_WINDOW = 64 * 1024 * 1024;
 /** How many of our answers may queue for a peer that keeps asking and does not read. */
 const MOST_UNREAD_ANSWERS = 10_000;
 

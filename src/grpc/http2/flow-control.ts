@@ -22,6 +22,12 @@ import {
 } from './frames.ts';
 import type { Outbox } from './outbox.ts';
 
+/**
+ * How much the peer may send before it needs our permission to go on. It is larger than any answer, so that no answer
+ * waits for permission. Data is handed on as it arrives, so a smaller window would save no memory.
+ */
+export const RECEIVE_WINDOW = 64 * 1024 * 1024;
+
 export class FlowControl {
   readonly #outbox: Outbox;
   #window = DEFAULT_WINDOW;

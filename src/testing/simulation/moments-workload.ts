@@ -9,20 +9,16 @@ import type { Hold } from '../../runtime/holds/hold.ts';
 import type { DetachedHold } from '../../runtime/holds/terms.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
-import { isExpected, type Neighbour, type Story, User } from './user.ts';
+import { PlanningUser } from './planning-user.ts';
+import { isExpected, type Story } from './user.ts';
 
-/** How often a user looks whether the other process of its story is still alive. */
-const LOOK_MS = 500;
 const CAPACITY = 8;
 /** In this time the slowest network without faults serves a queue. */
 const SERVED_MS = 15_000;
 /** No lease of a hold ends during its story, unless the story wants it to. */
 const LONG_MS = 60_000;
 
-export class MomentsWorker extends User {
-  readonly #here: Neighbour = { process: this.process, box: this.box };
-  #serial = 0;
-
+export class MomentsWorker extends PlanningUser {
   protected stories(): readonly Story[] {
     return [
       () => this.#failToBecomeWriter(),
@@ -42,7 +38,7 @@ export class MomentsWorker extends User {
 
   /** An upgrade lands, gets no answer, and fails when its time is up. Then its request must not wait for ever. */
   async #failToBecomeWriter(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
+    const lock = this.box.lock(this.newName());
     const holder = `${this.name}-reader`;
     const holds: Hold[] = [];
     try {
@@ -51,7 +47,7 @@ export class MomentsWorker extends User {
       holds.push(reader);
       holds.push(await lock.acquire({ mode: 'shared' }));
       this.doing = `waits to become the writer of ${lock.name}`;
-      this.#loseAnswer(this.random.whole(1500, 3000));
+      this.loseAnswer(this.random.whole(1500, 3000));
       const error = await reader
         .upgrade({ waitMs: LONG_MS, signal: this.soon(10_000) })
         .catch((thrown: unknown) => thrown);
@@ -62,21 +58,21 @@ export class MomentsWorker extends User {
       if (this.checker.store.isWaitedFor(lock.resource, holder))
         this.fail(`${holder} failed to become the writer of ${lock.resource}, and its request waits on`);
     } finally {
-      await this.#releaseAll(holds);
+      await this.releaseAll(holds);
     }
   }
 
   /** A dead holder is left to a person, who lets a waiter of another process past it. */
   async #letPastTheDead(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
-    const other = this.#pickNeighbour();
+    const lock = this.box.lock(this.newName());
+    const other = this.pickNeighbour();
     this.doing = `leaves ${lock.name} to a person`;
     let waiting: Promise<() => Promise<unknown>> | undefined;
     try {
       await lock.configure({ onStale: 'alert' });
       await lock.acquireDetached({ holder: `${this.name}-dead`, ttlMs: 500 });
       await this.world.sleep(1000 + this.random.next() * 1000, this.process);
-      waiting = this.#acquireAt(other, lock.name);
+      waiting = this.acquireAt(other, lock.name);
       await this.pause(2000);
     } finally {
       await this.mayBeReclaimed(lock);
@@ -95,27 +91,27 @@ export class MomentsWorker extends User {
    * process that grants the first is cut off, and that of the second has to find out by itself.
    */
   async #askFromTwoProcesses(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
-    const [one, other] = this.#pickNeighbours();
+    const lock = this.box.lock(this.newName());
+    const [one, other] = this.pickNeighbours();
     const holder = `${this.name}-both`;
     this.doing = `has ${lock.name}`;
     const hold = await lock.acquire();
     const asked: Promise<() => Promise<unknown>>[] = [];
     const isCutOff = this.random.chance(0.5);
     try {
-      asked.push(this.#acquireAt(one, lock.name, holder));
+      asked.push(this.acquireAt(one, lock.name, holder));
       await this.pause(500);
       // Reads the queue with the first request, and without the second.
       const attempt = await lock.tryAcquire();
       if ('hold' in attempt) await attempt.hold.release();
       // When this lease ends, every waiter looks.
-      if (isCutOff) await this.box.lock(this.#newName()).acquireDetached({ holder, ttlMs: 800 });
-      asked.push(this.#acquireAt(other, lock.name, holder));
+      if (isCutOff) await this.box.lock(this.newName()).acquireDetached({ holder, ttlMs: 800 });
+      asked.push(this.acquireAt(other, lock.name, holder));
       await this.pause(500);
     } finally {
       if (isCutOff) {
         this.faults.always(other.process, 'write', { kind: 'answer-lost', thereMs: 1 }, 2000);
-        this.#loseAnswer(3000);
+        this.loseAnswer(3000);
       }
       await hold.release();
     }
@@ -124,20 +120,20 @@ export class MomentsWorker extends User {
       () => this.checker.store.waitsForItself(lock.resource, holder),
       `${holder} waits for ${lock.resource}, and has it`,
     );
-    const releases = await this.#settled(asked);
-    await this.#settled(releases.map((release) => release()));
+    const releases = await this.settled(asked);
+    await this.settled(releases.map((release) => release()));
   }
 
   /** A release is lost on its way, and an administrator takes the hold away before it is sent again. */
   async #releaseWhatIsBroken(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
-    const other = this.#pickNeighbour();
+    const lock = this.box.lock(this.newName());
+    const other = this.pickNeighbour();
     this.doing = `has ${lock.name}`;
     const hold = await lock.acquire();
     this.faults.delayMail(this.process, this.random.whole(500, 3000));
     const breaking = async (): Promise<void> => {
       await this.pause(300);
-      await this.#at(other, other.box.lock(lock.name).break({ holder: 'admin', reason: 'simulated' }));
+      await this.at(other, other.box.lock(lock.name).break({ holder: 'admin', reason: 'simulated' }));
     };
     const releasing = async (): Promise<void> => {
       await this.pause(300);
@@ -147,13 +143,13 @@ export class MomentsWorker extends User {
       if (kind === 'released' && !this.checker.store.wasReleased(hold))
         this.fail(`${lock.resource} #${hold.token} was said to be released to ${this.name}, and was broken`);
     };
-    await this.#settled([breaking(), releasing()]);
+    await this.settled([breaking(), releasing()]);
   }
 
   /** Requests are given up while another process writes them, and its answers come too late. None may keep a slot. */
   async #giveUpWhatIsDelegated(): Promise<void> {
-    const name = this.#newName();
-    const other = this.#pickNeighbour();
+    const name = this.newName();
+    const other = this.pickNeighbour();
     const slots = this.box.semaphore(name, { capacity: CAPACITY });
     const theirs = other.box.semaphore(name, { capacity: CAPACITY });
     this.doing = `contends for ${name}`;
@@ -161,8 +157,8 @@ export class MomentsWorker extends User {
     let isOver = false;
     const contend = async (): Promise<void> => {
       for (let round = 0; round < 200 && !isOver; round++) {
-        const hold = await this.#at(other, theirs.acquire({ waitMs: 1000 }));
-        await this.#at(other, hold.release());
+        const hold = await this.at(other, theirs.acquire({ waitMs: 1000 }));
+        await this.at(other, hold.release());
       }
     };
     const giveUp = async (): Promise<void> => {
@@ -176,7 +172,7 @@ export class MomentsWorker extends User {
       }
       isOver = true;
     };
-    await this.#settled([contend(), giveUp()]);
+    await this.settled([contend(), giveUp()]);
     this.doing = `waits for all slots of ${name}`;
     const all = await slots.acquire({ weight: CAPACITY });
     await all.release();
@@ -184,25 +180,25 @@ export class MomentsWorker extends User {
 
   /** A release by token is lost on its way, and the same holder gets more elsewhere, and releases that. */
   async #releaseWhatBecameMore(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
-    const other = this.#pickNeighbour();
+    const lock = this.box.lock(this.newName());
+    const other = this.pickNeighbour();
     const holder = `${this.name}-script`;
     this.doing = `reads ${lock.name}, detached`;
     const claim = await lock.acquireDetached({ holder, mode: 'shared', ttlMs: LONG_MS });
     const getMore = async (): Promise<void> => {
       await this.pause(100);
       const theirs = other.box.lock(lock.name);
-      const more = await this.#at(other, theirs.acquireDetached({ holder, ttlMs: LONG_MS, waitMs: 5000 }));
-      await this.#at(other, theirs.release(more));
+      const more = await this.at(other, theirs.acquireDetached({ holder, ttlMs: LONG_MS, waitMs: 5000 }));
+      await this.at(other, theirs.release(more));
     };
-    this.#loseRequests(this.random.whole(300, 1500));
-    await this.#settled<unknown>([getMore(), this.releaseClaim(lock, claim)]);
+    this.loseRequests(this.random.whole(300, 1500));
+    await this.settled<unknown>([getMore(), this.releaseClaim(lock, claim)]);
     await lock.release(claim);
   }
 
   /** An acquire fails after it was granted, and its lease ends late. The second attempt must not rest on that lease. */
   async #acquireAgain(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
+    const lock = this.box.lock(this.newName());
     const { process, faults } = this;
     const options = { holder: `${this.name}-script`, ttlMs: LONG_MS, maxHoldMs: LONG_MS };
     this.doing = `acquires ${lock.name}, detached, and gets no lease for its limit`;
@@ -222,7 +218,7 @@ export class MomentsWorker extends User {
 
   /** One write grants a detached hold, and takes it away by force. */
   async #takeInTheSameWrite(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
+    const lock = this.box.lock(this.newName());
     this.doing = `takes ${lock.name} by force`;
     await lock.configure({ ttlMs: 2 * LONG_MS });
     this.faults.next(this.process, 'write', { kind: 'well', thereMs: 1, backMs: this.random.whole(500, 2000) });
@@ -246,7 +242,7 @@ export class MomentsWorker extends User {
         await hold.release();
       }
     };
-    await this.#settled([configured, given, force()]);
+    await this.settled([configured, given, force()]);
   }
 
   /** A detached hold as its user believes in it, without renewals. */
@@ -267,37 +263,37 @@ export class MomentsWorker extends User {
 
   /** Two locks are granted together without an answer, and one is taken away. Then the other must go back. */
   async #loseOneOfTwo(): Promise<void> {
-    const [one, two] = [this.#newName(), this.#newName()];
-    const other = this.#pickNeighbour();
+    const [one, two] = [this.newName(), this.newName()];
+    const other = this.pickNeighbour();
     this.doing = `tries for ${one} and ${two} together`;
     const together = async (): Promise<void> => {
-      this.#loseAnswer(0);
+      this.loseAnswer(0);
       const attempt = await this.box.tryAcquireAll([{ lock: one }, { lock: two }]);
       if (attempt.kind === 'acquired') await attempt.holds.release();
     };
     const trying = together();
     const take = async (): Promise<void> => {
       await this.pause(300);
-      const hold = await this.#at(other, other.box.lock(one).acquire({ strategy: 'force', reason: 'simulated' }));
+      const hold = await this.at(other, other.box.lock(one).acquire({ strategy: 'force', reason: 'simulated' }));
       await trying.catch(() => undefined);
-      await this.#at(other, hold.release());
+      await this.at(other, hold.release());
     };
-    await this.#settled([trying, take()]);
+    await this.settled([trying, take()]);
     this.doing = `waits until ${two} has been given back`;
-    const release = await this.#acquireAt(other, two);
+    const release = await this.acquireAt(other, two);
     await release();
   }
 
   /** A release fails without an answer, and lands late. It must not end what the same holder has by then. */
   async #acquireBehindRelease(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
+    const lock = this.box.lock(this.newName());
     const { process, faults } = this;
     const options = { holder: `${this.name}-script`, ttlMs: LONG_MS };
     this.doing = `has ${lock.name}, detached`;
     const claim = await lock.acquireDetached(options);
     this.doing = `releases ${lock.name}, and gets no answer`;
     faults.next(process, 'write', { kind: 'late', lateMs: this.random.whole(1500, 4000) });
-    this.#loseRequests(1900);
+    this.loseRequests(1900);
     const error = await lock.release(claim).catch((thrown: unknown) => thrown);
     if (error instanceof Error && !isExpected(error)) throw error;
     this.doing = `acquires ${lock.name} again, behind its release`;
@@ -310,12 +306,12 @@ export class MomentsWorker extends User {
 
   /** One reader stops waiting to become the writer at the very moment at which another of the same process begins to. */
   async #replaceUpgrade(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
-    const other = this.#pickNeighbour();
+    const lock = this.box.lock(this.newName());
+    const other = this.pickNeighbour();
     const holds: Hold[] = [];
     try {
       this.doing = `reads ${lock.name} in two processes`;
-      const theirs = await this.#at(other, other.box.lock(lock.name).acquire({ mode: 'shared' }));
+      const theirs = await this.at(other, other.box.lock(lock.name).acquire({ mode: 'shared' }));
       const first = await lock.acquire({ mode: 'shared', holder: `${this.name}-first` });
       holds.push(first);
       const second = await lock.acquire({ mode: 'shared', holder: `${this.name}-second` });
@@ -328,32 +324,32 @@ export class MomentsWorker extends User {
       quit.abort();
       this.doing = `waits to become the writer of ${lock.name} in place of another`;
       const upgrading = second.upgrade();
-      await this.#settled<unknown>([given, first.release(), this.#at(other, theirs.release()), upgrading]);
+      await this.settled<unknown>([given, first.release(), this.at(other, theirs.release()), upgrading]);
     } finally {
-      await this.#releaseAll(holds);
+      await this.releaseAll(holds);
     }
   }
 
   /** An acquire is granted without an answer, and another process of the same holder renews the hold before it is found. */
   async #renewElsewhere(): Promise<void> {
-    const lock = this.box.lock(this.#newName());
-    const other = this.#pickNeighbour();
+    const lock = this.box.lock(this.newName());
+    const other = this.pickNeighbour();
     const holder = `${this.name}-script`;
     this.doing = `acquires ${lock.name}, detached, while another process renews it`;
     await (await lock.acquire()).release();
     const acquire = async (): Promise<void> => {
       await this.pause(200);
-      this.#loseAnswer(this.random.whole(500, 1500));
+      this.loseAnswer(this.random.whole(500, 1500));
       const claim = await lock.acquireDetached({ holder, ttlMs: LONG_MS });
       await this.releaseClaim(lock, claim);
     };
     const extend = async (): Promise<void> => {
       await this.pause(800);
       const theirs = other.box.lock(lock.name);
-      const [held] = (await this.#at(other, theirs.inspect())).holders;
-      if (held?.holder === holder) await this.#at(other, theirs.extend({ holder, token: held.token }, LONG_MS));
+      const [held] = (await this.at(other, theirs.inspect())).holders;
+      if (held?.holder === holder) await this.at(other, theirs.extend({ holder, token: held.token }, LONG_MS));
     };
-    await this.#settled([acquire(), extend()]);
+    await this.settled([acquire(), extend()]);
   }
 
   /**
@@ -365,77 +361,5 @@ export class MomentsWorker extends User {
     if (before === undefined || !this.world.isCalm) return;
     await this.world.sleep(SERVED_MS, this.process);
     if (last() === before) this.fail(`${otherwise}; nothing came of it in ${SERVED_MS} ms`);
-  }
-
-  /** The next write of this process lands and gets no answer; after that, requests are lost for a while. */
-  #loseAnswer(forMs: number): void {
-    this.faults.next(this.process, 'write', { kind: 'answer-lost', thereMs: this.random.next() * 50 });
-    this.#loseRequests(forMs);
-  }
-
-  /** The transactions of this process are lost for a while. It renews its leases meanwhile. */
-  #loseRequests(forMs: number): void {
-    for (const call of ['read', 'write'] as const)
-      this.faults.always(this.process, call, { kind: 'request-lost' }, forMs);
-  }
-
-  // Two processes
-
-  #newName(): string {
-    this.#serial += 1;
-    return `${this.name}-${this.#serial}`;
-  }
-
-  /** Another process; the own one if there is no other. */
-  #pickNeighbour(): Neighbour {
-    const all = this.neighbours();
-    return all.length === 0 ? this.#here : this.random.pick(all);
-  }
-
-  /** Two processes, as different as possible. */
-  #pickNeighbours(): readonly [Neighbour, Neighbour] {
-    const one = this.#pickNeighbour();
-    const rest = this.neighbours().filter(({ process }) => process !== one.process);
-    return [one, rest.length === 0 ? this.#here : this.random.pick(rest)];
-  }
-
-  /** Acquires a lock in another process; returns the function that releases it. */
-  #acquireAt(other: Neighbour, name: string, holder?: string): Promise<() => Promise<unknown>> {
-    const asked = other.box.lock(name).acquire(holder === undefined ? {} : { holder });
-    return this.#at(
-      other,
-      asked.then((hold) => () => this.#at(other, hold.release())),
-    );
-  }
-
-  /** Waits for a call of another process. If that process crashes, the call is never answered, and this fails. */
-  #at<T>({ process }: Neighbour, call: Promise<T>): Promise<T> {
-    const answered = new Promise<T>((resolve, reject) => {
-      let isSettled = false;
-      const look = (): void => {
-        if (isSettled) return;
-        if (process.isDead) return reject(new Failure('unavailable', `simulated: ${process.name} has crashed`));
-        this.world.schedule(LOOK_MS, look, this.process);
-      };
-      call.then(resolve, reject).finally(() => void (isSettled = true));
-      look();
-    });
-    // Its story may wait for something else first.
-    answered.catch(() => undefined);
-    return answered;
-  }
-
-  /** Waits for all of them, and throws the first unexpected failure. Returns the results of the others. */
-  async #settled<T>(all: readonly Promise<T>[]): Promise<readonly T[]> {
-    const results: T[] = [];
-    for (const one of await Promise.allSettled(all)) {
-      if (one.status === 'fulfilled') results.push(one.value);
-      else if (!isExpected(one.reason)) throw one.reason as Error;
-    }
-    return results;
-  }
-
-  async #releaseAll(holds: readonly Hold[]): Promise<void> {
-    await this.#settled(holds.map((hold) => hold.release()));
   }
 }
