@@ -19,7 +19,7 @@ import { built, ENTRY, Place } from '../support/run-processes.ts';
 
 const NOBODY = 65_534;
 
-/** Of one length with `main.cjs`, which is all that V8 looks at; and none for the other two scripts, which are compiled then. */
+/** Of one length with `main.cjs`, which is all that V8 looks at; and none for the other three scripts, which are compiled then. */
 const MAKE_FOREIGN = `
   const { readFileSync, writeFileSync } = require('node:fs');
   const [main, file] = process.argv.slice(1);
@@ -27,8 +27,8 @@ const MAKE_FOREIGN = `
   const script = new (require('node:vm').Script)(
     '(function (exports, require, module, __filename) {' + text + '\\n})', { filename: main });
   const made = script.createCachedData();
-  const lengths = Buffer.alloc(12);
-  lengths.writeUInt32LE(made.length, 4);
+  const lengths = Buffer.alloc(16);
+  lengths.writeUInt32LE(made.length, 8);
   const code = Buffer.concat([lengths, made]);
   writeFileSync(file, Buffer.concat([code, code, Buffer.of(9)]));`;
 
