@@ -25,7 +25,7 @@ const COPIED = [join(src, 'core', 'redacted.ts')];
 
 /** What `run` uses nothing of, except where it begins a part of it with every store that it opens, or waits. */
 const SELDOM =
-  /^(?:core\/(?:deadlock|guard|manager|members|pipeline|task|witness)|runtime\/(?:guards|members|observe\/survey|pipelines|tasks|upkeep|witness)|store\/memory)\/|^runtime\/holds\/(?:attach|detached|detached-mode|ensure|run-under|semaphore|tickets)$/;
+  /^(?:core\/(?:deadlock|guard|manager|members|pipeline|task|witness)|runtime\/(?:guards|members|observe\/survey|pipelines|tasks|upkeep|witness)|store\/memory)\/|^runtime\/holds\/(?:detached|detached-change|semaphore|tickets)$/;
 const BEGUN = new Set([
   ...['core/guard/wakes', 'core/manager/describe', 'core/pipeline/reading', 'core/task/terms'],
   ...['concurrency', 'executor', 'gather', 'guards', 'reads', 'stale-holds', 'wake-hub'].map(inRoom('guards')),

@@ -31,8 +31,8 @@ export class Command extends Commander {
   }
 
   /** Prints the result: `json` for a program that asks for it, else `line`. */
-  answer(json: object, line: string): void {
+  answer(json: object, line: string | (() => string)): void {
     if (this.isJson) printJson(json);
-    else print(line);
+    else print(typeof line === 'string' ? line : line());
   }
 }

@@ -44,7 +44,7 @@ function tail(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action((pattern: string, flags: TailFlags) => {
       const show = (event: SignalboxEvent): boolean => {
-        command.answer(jsonOf(event), eventLine(event));
+        command.answer(jsonOf(event), () => eventLine(event));
         return true;
       };
       const problem = patternProblem(pattern, 'the pattern');
@@ -182,7 +182,7 @@ function jsonOf(event: SignalboxEvent): object {
   return { type, resource, holder, at: timeOf(at), ...(id !== undefined && { id }), ...details };
 }
 
-export function eventLine(event: SignalboxEvent): string {
+function eventLine(event: SignalboxEvent): string {
   const { type, resource, holder, at, id: _, ...details } = event;
   const paint = paintFor(screen());
   if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  some events were missed`;

@@ -61,7 +61,7 @@ export function lookAtWait(
 }
 
 /** The resource that we are waiting for now; undefined if there is none. */
-export async function currentWait(
+async function currentWait(
   box: Signalbox,
   wants: readonly Want[],
   isOurs: (holder: string) => boolean,

@@ -40,7 +40,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
     .argument('<words...>', 'the id of the member, then -- and what to run')
     .option('--asset <id>', 'what the member owns (repeatable)', all, none)
     .option('--exclusive', 'no other member may own these assets')
-    .option('--metadata <json>', 'what other members get to see of it', jsonArgument)
+    .option('--metadata <json>', 'what other members get to see of it: JSON, @FILE, or - for stdin', jsonArgument)
     .option('--sensitive', 'the witness enters only a hash of the metadata')
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
     .addOption(durationOption('--grace', 'time between TERM and KILL if the membership is lost', '5s'))

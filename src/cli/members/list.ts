@@ -48,7 +48,7 @@ views were skipped, because the store has forgotten them.`)
         const members = await box.members.follow();
         const changes = members.changes({ signal });
         const show = (change: ViewChange<Member>): void => {
-          command.answer(changeJson(change), changeLine(change, Date.now()));
+          command.answer(changeJson(change), () => changeLine(change, Date.now()));
         };
         tell('signalbox: waiting for changes; Ctrl-C stops');
         show({ view: members.view(), joined: [], left: [], changed: [], isResync: false });

@@ -20,7 +20,7 @@ Examples:
     .action((id: string | undefined, flags: { count?: number; for?: number }) =>
       followEvents(command, 'task:*', flags, (event) => {
         if (id !== undefined && event.type !== 'resync' && taskId(event.resource) !== id) return false;
-        command.answer(jsonOf(event), lineOf(event));
+        command.answer(jsonOf(event), () => lineOf(event));
         return true;
       }),
     );

@@ -126,7 +126,7 @@ Examples:
     .argument('<event>', 'what happened, such as deploy:started')
     .option('--actor <name>', 'who did it')
     .option('--trace <id>', 'the trace that it belongs to')
-    .option('--payload <json>', 'further details, as JSON', jsonArgument)
+    .option('--payload <json>', 'further details: JSON, @FILE, or - for stdin', jsonArgument)
     .option('--sensitive', 'enter only the hash of the payload')
     .action(
       (

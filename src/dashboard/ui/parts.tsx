@@ -158,7 +158,7 @@ export function Facts({ of }: { of: readonly (Fact | false)[] }): JSX.Element {
 }
 
 /** The name, the value and the class of the value. */
-export type Fact = readonly [string, ComponentChildren, string?];
+type Fact = readonly [string, ComponentChildren, string?];
 
 interface ButtonProps {
   readonly onClick: () => void;

@@ -259,7 +259,7 @@ export interface TaskView<Data = Json, Result = Json> extends Terms {
   readonly token: Token | undefined;
   /** False if the owner has no lease: should it die, the task stays its own until a person frees it. */
   readonly isLeased: boolean;
-  /** The session that its claim ends with; undefined if the claim has a lease of its own, or is that of another program. */
+  /** The session that its claim ends with; undefined if the claim has a lease of its own, or is that of another program; not known through a server. */
   readonly session: string | undefined;
   /** How often it was claimed. */
   readonly attempts: number;
