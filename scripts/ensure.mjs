@@ -122,13 +122,16 @@ export function ensureBuilt() {
   exitUnlessZero(build());
 }
 
-/**
- * Builds dist unless it is of the source as it is now, and answers the compiler's exit code. `checksTypes`: false where
- * another command does that anyway, and takes longer than to write the declarations.
- */
-export function build(checksTypes = true) {
-  const fingerprint = sourceFingerprint();
-  if (isBuiltFrom(fingerprint)) return 0;
+/** Set while another command checks the types anyway, which takes longer than to write the declarations. */
+export const TYPES_CHECKED = 'TYPES_CHECKED_ELSEWHERE';
+
+/** Builds dist unless it is of the source as it is now, and answers the compiler's exit code. */
+export function build() {
+  const checksTypes = process.env[TYPES_CHECKED] === undefined;
+  const source = sourceFingerprint();
+  // A build for good must not take over one whose types nobody has checked yet.
+  const fingerprint = checksTypes ? source : `${source} unchecked`;
+  if (isBuiltFrom(fingerprint) || (!checksTypes && isBuiltFrom(source))) return 0;
   say('building dist');
   // Built in another folder and then moved into place: a failed build leaves the last good one, a file that is gone from src
   // leaves nothing behind in dist, and a process that is running from dist is disturbed for a moment only.

@@ -15,6 +15,7 @@ import {
   root,
   run,
   tool,
+  TYPES_CHECKED,
 } from './ensure.mjs';
 import { ensureOtherNode, otherNode } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS, isHere } from './packages.mjs';
@@ -151,6 +152,7 @@ async function testAll() {
   // Daily work asks each law a few hundred times; this asks as often as it takes to find what they are for.
   process.env['LAW_RUNS'] ??= '7';
   process.env['COMPILED_SOURCE'] ??= 'true';
+  process.env[TYPES_CHECKED] = 'true';
   // What is fetched comes from several places, so none of it waits for the rest.
   return runTasks([
     ...(isInstalled() ? [] : [PACKAGES]),

@@ -267,6 +267,41 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(await here.renew(held)).toMatchObject({ kind: 'refreshed' });
     });
 
+    it('does not end what the same holder got more time for meanwhile: a release that was given up', async () => {
+      const { fleet, one, here, there } = await two();
+      const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
+      one.link.next('transaction', 'lost', changesRecord);
+      one.link.next('transaction', 'refused');
+      const releasing = errorOf(here.release(claim));
+      await settled();
+      one.link.cutOff('refusing');
+      await fleet.advance(12_000);
+      expect(await answerOf(releasing)).toMatchObject({ code: 'outcome-unknown' });
+      expect(await there.extend(claim, 90_000)).toMatchObject({ kind: 'refreshed' });
+      one.link.reconnect();
+      await fleet.advance(5_000);
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', token: claim.token, isStale: false }]);
+    });
+
+    it('does not end a later hold of a holder that had none: a release that was given up', async () => {
+      const { fleet, one, here, there } = await two();
+      await (await here.acquire()).release();
+      one.link.next('transaction', 'lost', changesRecord);
+      one.link.next('transaction', 'refused');
+      // Both are decided in one write where answers take time; the release changes nothing.
+      const reading = errorOf(here.acquire({ mode: 'shared', holder: 'ann' }));
+      const releasing = here.release({ holder: 'bob' }).catch((error: unknown) => error);
+      await settled();
+      one.link.cutOff('refusing');
+      await fleet.advance(12_000);
+      await answerOf(reading);
+      const later = await there.acquireDetached({ holder: 'bob', mode: 'shared', ttlMs: 60_000 });
+      one.link.reconnect();
+      await fleet.advance(5_000);
+      await answerOf(releasing);
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'bob', token: later.token }]);
+    });
+
     it('is no release of a hold that another process renewed and then took away', async () => {
       const { fleet, one, here, there } = await two();
       const claim = await here.acquireDetached({ holder: 'job', ttlMs: 60_000 });
@@ -322,6 +357,8 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       one.link.reconnect();
       await fleet.advance(2_000);
       expect(await acquiring).toEqual({ kind: 'lost' });
+      // The process that made it shared still relies on it.
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'job', mode: 'shared', isStale: false }]);
     });
 
     it('tells that nobody knows where the store cannot be read any more, not that it certainly was not done', async () => {

@@ -69,6 +69,7 @@ async function acquired(
   const asked = options.ticketMs ?? options.ttlMs ?? DETACHED_TTL_MS;
   const lease = await runtime.leases.make(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
+  let isAnswered = false;
   try {
     const wait = mayWait(options.strategy) && options.waitMs !== 0;
     let kind = 'acquired';
@@ -80,6 +81,7 @@ async function acquired(
     const from = placeOf(runtime.options.about);
     const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }), from };
     const answer = await of.askUnder<Grant | Parked, typeof left>(session, left, wait, collect, own, parks);
+    isAnswered = true;
     if ('status' in answer) return answer;
     const grant = answer;
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
@@ -92,6 +94,8 @@ async function acquired(
     if (isKnownLost(of, grant)) throw new NotAcquired(resource, { kind: 'lost' });
     return { grant, detached: { ...told, ...terms } };
   } catch (error) {
+    // Another process of the same holder may have made the hold shared, and rely on this lease until it renews it.
+    if (!isAnswered && error instanceof NotAcquired && error.refusal.kind === 'lost') throw error;
     runtime.holdings.giveUpLease(lease.name);
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;

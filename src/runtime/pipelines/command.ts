@@ -3,7 +3,7 @@
  * the gate opens, and has a note under the holds it works under: if this process is killed, the next driver finds it.
  */
 import { isUtf8 } from 'node:buffer';
-import { existsSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,7 +170,7 @@ export class PhaseCommand {
 
   async #outputs(): Promise<PhaseResult> {
     const file = outputsIn(await this.#directory);
-    const text = existsSync(file) ? beginningOfFile(file, LARGEST_OUTPUTS_BYTES + 1) : Buffer.alloc(0);
+    const text = isAbsent(file) ? Buffer.alloc(0) : beginningOfFile(file, LARGEST_OUTPUTS_BYTES + 1);
     if (text === undefined) return { kind: 'failed', why: 'what it made of $SIGNALBOX_OUTPUT is no file to be read' };
     if (text.length > LARGEST_OUTPUTS_BYTES) {
       return { kind: 'failed', why: `its outputs are larger than ${LARGEST_OUTPUTS_BYTES} bytes` };
@@ -191,6 +191,15 @@ function strayBytes(outputs: Buffer): string {
   const lines = outputs.toString('latin1').split('\n');
   const at = lines.findIndex((line) => !isUtf8(Buffer.from(line, 'latin1')));
   return `line ${at + 1} of its outputs is not UTF-8; pass such bytes on in a file, or encoded, as base64 does`;
+}
+
+/** False if it cannot be looked at: then it is no file to be read. */
+function isAbsent(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
 }
 
 function outputsIn(directory: string): string {

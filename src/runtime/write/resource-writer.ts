@@ -170,7 +170,7 @@ export class ResourceWriter {
       if (pending.looksFirst && pending.asked > this.#cached.since) return this.#refresh(batch, false);
       if (needsWhole(pending) && pending.asked > this.#cached.wholeSince) return this.#refresh(batch, true);
     }
-    if (batch.length === 0) return this.#next();
+    if (batch.length === 0) return this.#decided();
     const rest = withoutRepeats(batch, this.#cached.snapshot);
     if (rest.length < batch.length) return this.#attempt(rest);
     const host = this.#host;
@@ -227,6 +227,10 @@ export class ResourceWriter {
   #refuse(batch: PendingCommand[]): void {
     if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
+    this.#decided();
+  }
+
+  #decided(): void {
     this.#doubts.decidedAgain();
     this.#next();
   }
@@ -234,7 +238,8 @@ export class ResourceWriter {
   /** Hands a command its outcome. */
   settled(pending: PendingCommand): void {
     const { unanswered, outcome, until } = pending;
-    if (unanswered?.outcome?.hold === undefined || pending.command.kind !== 'release' || outcome?.hold !== undefined)
+    const isRelease = pending.command.kind === 'release' && isAwaited(pending);
+    if (unanswered?.outcome?.hold === undefined || !isRelease || outcome?.hold !== undefined)
       return this.#handOut(pending);
     // The first attempt got no answer, and the hold is gone: by that attempt, or because another process took it first.
     wasReleased(this.#host, this.keys.record, unanswered, unanswered.outcome.hold, pending.command, until).then(
