@@ -53,7 +53,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'an acquire that is repeated rests on a lease whose end is still on its way',
     workload: 'moments',
-    shownBy: 3,
+    shownBy: 36,
     file: 'runtime/holds/detached.ts',
     right: 'if (of.runtime.holdings.isGivenUp(grant.lease))',
     wrong: "if (grant.lease === '')",
@@ -61,7 +61,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a detached hold is handed out although the write that granted it gave it to another',
     workload: 'moments',
-    shownBy: 4,
+    shownBy: 12,
     file: 'runtime/holds/detached.ts',
     right: 'if (isKnownLost(of, grant)) throw',
     wrong: 'if (false) throw',
@@ -69,7 +69,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release that was given up lands after its holder was told that it holds the lock already',
     workload: 'moments',
-    shownBy: 3,
+    shownBy: 4,
     file: 'runtime/write/recovery.ts',
     right: "if (kind === 'release' && pending.unanswered?.outcome?.hold !== undefined)",
     wrong: 'if (kind === undefined)',
@@ -85,7 +85,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a detached grant that another process of its holder renewed is refused as a broken record',
     workload: 'moments',
-    shownBy: 1,
+    shownBy: 8,
     file: 'core/fault.ts',
     right: 'hold.lease !== lease && detached !== true)',
     wrong: 'hold.lease !== lease)',
@@ -226,7 +226,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a dead holder whose lease nobody here has heard of is in the way of several resources together',
     workload: 'answers',
-    shownBy: 17,
+    shownBy: 56,
     file: 'runtime/holds/together-write.ts',
     right: 'await new Promise<void>((resolve, reject) => lookUpLeases(runtime, states, resolve, reject));',
     wrong: 'void [lookUpLeases, states];',
@@ -234,7 +234,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'what was granted together stays, if one of it was taken away before the answer came',
     workload: 'moments',
-    shownBy: 62,
+    shownBy: 78,
     file: 'runtime/holds/together-write.ts',
     right: 'if (!isThere) return undefined;',
     wrong: 'if (outcomes.size < this.#pieces.length) return undefined;',
@@ -242,7 +242,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release by token is said to have landed although the same holder got more elsewhere, and released that',
     workload: 'moments',
-    shownBy: 4,
+    shownBy: 3,
     file: 'runtime/write/ended.ts',
     right: 'if (claim.token !== undefined && held.token !== claim.token) return false;',
     wrong: 'void claim;',
@@ -274,14 +274,14 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
     workload: 'moments',
-    shownBy: 8,
+    shownBy: 92,
     file: 'runtime/write/cached-state.ts',
     right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
     wrong: 'void [answers, isToNamed];',
   },
   {
     name: 'a release that got no answer is said to have landed although the hold was taken away before it',
-    shownBy: 4,
+    shownBy: 3,
     workload: 'moments',
     file: 'runtime/write/ended.ts',
     right: 'isOurs && (await presence.hasReadAllSince(seen, until));',
@@ -290,7 +290,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
     workload: 'moments',
-    shownBy: 108,
+    shownBy: 127,
     file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
     wrong: 'pending',
@@ -298,7 +298,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'an upgrade that got no answer in time leaves its ticket',
     workload: 'moments',
-    shownBy: 1,
+    shownBy: 2,
     file: 'runtime/write/recovery.ts',
     right: 'const isWanted = !pending.isOver && pending.leavesRequest;',
     wrong: "const isWanted = !pending.isOver && (pending.command as AnyCommand).kind === 'acquire';",
@@ -314,7 +314,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request of a holder that has the lock waits on, because the write that answered it got no answer',
     workload: 'moments',
-    shownBy: 9,
+    shownBy: 16,
     file: 'runtime/write/recovery.ts',
     right: 'if (answersUnseen) this.areAnswersUnseen = true;',
     wrong: 'void answersUnseen;',

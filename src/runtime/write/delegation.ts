@@ -18,7 +18,6 @@ import { NONE } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import {
   isSettle,
-  isSureSettle,
   type AnyCommand,
   type AnyOutcome,
   DelegatedCommand,
@@ -265,4 +264,12 @@ export class DelegationMail {
     this.#outstanding.delete(id);
     return outstanding?.calls;
   }
+}
+
+/**
+ * An uncertain `settle` cannot be delegated: only a write of this process makes sure that the first one cannot land. Nor can one
+ * that needs the whole queue: the keeper would serve the front that it knows.
+ */
+function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
+  return isSettle(pending) && !pending.uncertain && !pending.seesAll;
 }

@@ -158,8 +158,12 @@ class AwaitedCommand extends PendingCommand {
 
 /** A command without a caller: its effect shows in the store. */
 export class BackgroundCommand extends PendingCommand {
-  constructor(command: AnyCommand) {
+  /** The record on which it makes sense; undefined for any. */
+  readonly onlyAt: Revision | undefined;
+
+  constructor(command: AnyCommand, onlyAt?: Revision) {
     super(command, Number.POSITIVE_INFINITY);
+    this.onlyAt = onlyAt;
   }
 
   override settled(): void {}
@@ -379,14 +383,6 @@ export function continues(pending: PendingCommand): boolean {
 export function needsWhole(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
   const { command, uncertain, seesAll } = pending;
   return uncertain || seesAll || command.kind === 'refuse' || command.kind === 'resize';
-}
-
-/**
- * An uncertain `settle` cannot be delegated: only a write of this process makes sure that the first one cannot land. Nor can one
- * that needs the whole queue: the keeper would serve the front that it knows.
- */
-export function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertain' | 'seesAll'>): boolean {
-  return isSettle(pending) && !pending.uncertain && !pending.seesAll;
 }
 
 /**

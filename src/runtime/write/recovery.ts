@@ -176,7 +176,7 @@ export function isRepeat(
 /** Without commands whose mark says that they have landed, releases that nobody wants, and requests that the batch has twice. */
 export function withoutRepeats(batch: PendingCommand[], snapshot: Snapshot<Coordinated>): PendingCommand[] {
   const isUnwanted = (pending: PendingCommand): boolean =>
-    pending instanceof AbandonedRelease && pending.isOutdated(snapshot);
+    pending instanceof BackgroundCommand && (pending.onlyAt ?? snapshot.mod) !== snapshot.mod;
   if (batch.some(isUnwanted)) return batch.filter((pending) => !isUnwanted(pending));
   if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
   if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
@@ -194,20 +194,6 @@ export function withdrawal(pending: PendingCommand): BackgroundCommand {
   return new BackgroundCommand(cancel);
 }
 
-/** A release that its caller gave up. Once the record has changed, the first attempt cannot land, and nobody wants this one. */
-class AbandonedRelease extends BackgroundCommand {
-  readonly #mod: Revision;
-
-  constructor(command: AnyCommand, mod: Revision) {
-    super(command);
-    this.#mod = mod;
-  }
-
-  isOutdated({ mod }: Pick<Snapshot<Coordinated>, 'mod'>): boolean {
-    return mod !== this.#mod;
-  }
-}
-
 /** Replaces a command whose caller gets an error, in its place in the queue, so that it comes before the next request. */
 function leftBehind(pending: PendingCommand): BackgroundCommand | undefined {
   const { kind } = pending.command;
@@ -217,7 +203,7 @@ function leftBehind(pending: PendingCommand): BackgroundCommand | undefined {
   // It may still land. Done in the background, it is over before the same holder asks again: otherwise the holder would learn
   // that it has the resource already, and lose it.
   if (kind === 'release' && pending.unanswered?.outcome?.hold !== undefined)
-    return new AbandonedRelease(pending.command, pending.unanswered.mod);
+    return new BackgroundCommand(pending.command, pending.unanswered.mod);
   // A grant that landed nevertheless has no owner.
   const isWanted = !pending.isOver && pending.leavesRequest;
   return pending.uncertain && (isWanted || pending.wasGivenUp) ? withdrawal(pending) : undefined;

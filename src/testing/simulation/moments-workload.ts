@@ -324,6 +324,8 @@ export class MomentsWorker extends PlanningUser {
       quit.abort();
       this.doing = `waits to become the writer of ${lock.name} in place of another`;
       const upgrading = second.upgrade();
+      upgrading.catch(() => undefined);
+      await this.pause(1000);
       await this.settled<unknown>([given, first.release(), this.at(other, theirs.release()), upgrading]);
     } finally {
       await this.releaseAll(holds);
@@ -338,16 +340,20 @@ export class MomentsWorker extends PlanningUser {
     this.doing = `acquires ${lock.name}, detached, while another process renews it`;
     await (await lock.acquire()).release();
     const acquire = async (): Promise<void> => {
-      await this.pause(200);
-      this.loseAnswer(this.random.whole(500, 1500));
+      // The first write is that of its lease.
+      this.faults.next(this.process, 'write', { kind: 'well', thereMs: 1, backMs: 1 });
+      this.loseAnswer(this.random.whole(0, 900));
       const claim = await lock.acquireDetached({ holder, ttlMs: LONG_MS });
       await this.releaseClaim(lock, claim);
     };
     const extend = async (): Promise<void> => {
-      await this.pause(800);
       const theirs = other.box.lock(lock.name);
-      const [held] = (await this.at(other, theirs.inspect())).holders;
-      if (held?.holder === holder) await this.at(other, theirs.extend({ holder, token: held.token }, LONG_MS));
+      for (let look = 0; look < 20; look++) {
+        const [held] = (await this.at(other, theirs.inspect())).holders;
+        if (held?.holder === holder)
+          return void (await this.at(other, theirs.extend({ holder, token: held.token }, LONG_MS)));
+        await this.pause(50);
+      }
     };
     await this.settled([acquire(), extend()]);
   }
