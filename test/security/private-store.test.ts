@@ -72,13 +72,18 @@ describe('a store is for its owner alone', () => {
   // A worker of the tests may not set its umask: a process does.
   it.each(['000', '0277'])('whatever the umask: %s', async (umask) => {
     const holds = [process.execPath, '--input-type=module', '-e', HOLDING, storeUrlOf(directory)];
-    const holder = startProgram('/bin/sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', ...holds]);
+    // One process alone has no socket.
+    const both = ['x', 'y'].map((lock) =>
+      startProgram('/bin/sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', ...holds, lock]),
+    );
     try {
-      await holder.printed('holding');
+      for (const holder of both) await holder.printed('holding');
       await expect.poll(modes).toEqual({ ...PRIVATE, 'bells/duty': '0600' });
     } finally {
-      holder.child.kill('SIGKILL');
-      await holder.ended;
+      for (const holder of both) {
+        holder.child.kill('SIGKILL');
+        await holder.ended;
+      }
     }
   });
 
@@ -125,7 +130,7 @@ describe('a store is for its owner alone', () => {
 const HOLDING = `
   import { open } from 'signalbox';
   const box = await open(process.argv[1]);
-  await box.lock('x').acquire();
+  await box.lock(process.argv[2] ?? 'x').acquire();
   console.log('holding');
   setInterval(() => undefined, 1000);
 `;

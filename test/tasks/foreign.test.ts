@@ -77,7 +77,8 @@ describe.skipIf(isOut)('a worker that has nothing but etcdctl', () => {
         text += some;
         if (until !== undefined && text.includes(until)) resolve();
       });
-      if (until === undefined) child.on('exit', () => resolve());
+      // What it printed last may still be in the pipe.
+      if (until === undefined) child.on('exit', () => setImmediate(() => setImmediate(resolve)));
       child.stdout.on('end', () => resolve());
     });
     return { text, child };
