@@ -10,7 +10,7 @@ import { Failure } from '../failure.ts';
 import { backoffMs } from '../runtime/write/backoff.ts';
 import { type Absence, absenceOf } from './absence.ts';
 import { type Clock, instant, sinceMs } from './clock.ts';
-import { errorOf, ignoresKey, isPassing, type ProblemDetails, problemIn, refusedWith, unfinished } from './problem.ts';
+import { errorOf, ignoresKey, isPassing, problemIn, refusedWith, unfinished } from './problem.ts';
 
 /** How to reach a server. */
 export interface ConnectOptions {
