@@ -45,16 +45,17 @@ describe.each(stores)('five shells that work on one queue in $on', ({ kind }) =>
     await tasks.publish('long', 'long');
     await tasks.publish('flaky', { flaky: true }, { retries: 2, backoffMs: 100 });
     for (let n = 0; n < 6; n++) await tasks.publish(`plain/${n}`, { n });
-    const hanging = new Promise<void>((resolve) => {
-      void box.on('task:claimed', ({ resource, holder }) => {
-        if (resource !== 'task/hang') return;
-        const pid = Number(/^work:.*:(\d+):[0-9a-f]+$/.exec(holder)?.[1]);
-        // Its command has begun by then, or it never does; the worker after it must do the task either way.
-        if (hung++ === 0) process.kill(pid, 'SIGKILL');
-        resolve();
-      });
-    });
     let hung = 0;
+    let isHanging = (): void => undefined;
+    const hanging = new Promise<void>((resolve) => (isHanging = resolve));
+    // Before the first worker begins: an event that came earlier would never be told.
+    await box.on('task:claimed', ({ resource, holder }) => {
+      if (resource !== 'task/hang') return;
+      const pid = Number(/^work:.*:(\d+):[0-9a-f]+$/.exec(holder)?.[1]);
+      // Its command has begun by then, or it never does; the worker after it must do the task either way.
+      if (hung++ === 0) process.kill(pid, 'SIGKILL');
+      isHanging();
+    });
     const shells = async (): Promise<void> => {
       const workers = Array.from({ length: 5 }, () => place.start('bash', ['-c', WORKER]));
       const ended = await Promise.all(workers.map((worker) => worker.ended));
