@@ -66,7 +66,9 @@ describe.skipIf(hasNoTerminals)('a pipeline on a terminal', () => {
   it('ends its command when the terminal is closed, and can be resumed', async () => {
     runbook('name: r\nphases:\n  - { name: plan, run: "echo $$ > pid; echo begun; exec sleep 100" }\n');
     const box = await place.open();
-    const left = new Promise((resolve) => void box.on('pipeline:blocked', resolve));
+    let isLeft = (_: unknown): void => undefined;
+    const left = new Promise((resolve) => (isLeft = resolve));
+    await box.on('pipeline:blocked', (event) => isLeft(event));
     type('box pipeline run r.yaml --id t');
     await shell.prints(/│ begun/);
     shell.kill('SIGKILL');
