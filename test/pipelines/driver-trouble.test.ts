@@ -7,6 +7,7 @@ import { fakeAdapters } from 'signalbox/testing';
 import { describe, expect, it } from 'vitest';
 import { transports } from '../support/fleet.ts';
 import { isPending } from '../support/outcome.ts';
+import { isAlive } from '../support/run-processes.ts';
 import { book, guard, phase, shell } from './books.ts';
 import { left, Stage, until } from './stage.ts';
 
@@ -27,7 +28,7 @@ describe.each(inMemory)('a driver on $transport', ({ atOnce }) => {
     await until(() => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n'));
     return readFileSync(path, 'utf8').trim();
   }
-  const isThere = (pid: string): boolean => existsSync(`/proc/${pid}`);
+  const isThere = (pid: string): boolean => isAlive(Number(pid));
   const STAYS = 'echo $$ > pid; exec sleep 1000';
 
   describe('whose pipeline is cancelled by another process', () => {

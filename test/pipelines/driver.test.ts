@@ -6,6 +6,7 @@ import { fakeAdapters } from 'signalbox/testing';
 import { describe, expect, it } from 'vitest';
 import { transports } from '../support/fleet.ts';
 import { errorOf, isPending, settled } from '../support/outcome.ts';
+import { isAlive } from '../support/run-processes.ts';
 import { book, guard, phase, shell } from './books.ts';
 import { left, Stage, until } from './stage.ts';
 
@@ -241,7 +242,7 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
       expect(await isPending(driving)).toBe(true);
       await on.advance(1_000);
       expect(await left(driving)).toMatchObject({ state: 'failed', reason: 'phase work: timed out after 60 s' });
-      expect(existsSync(`/proc/${readFileSync(inner, 'utf8').trim()}`)).toBe(false);
+      expect(isAlive(Number(readFileSync(inner, 'utf8')))).toBe(false);
     });
 
     it('waits for a function that does not heed its signal, and takes nothing from it any more', async () => {
@@ -511,7 +512,7 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
       const record = await left(driving);
       expect(record.state).toBe('failed');
       expect(record.reason).toMatch(/^phase work: lock\/main: .*taken by ops \(stuck\) while it ran$/);
-      expect(existsSync(`/proc/${readFileSync(pid, 'utf8').trim()}`)).toBe(false);
+      expect(isAlive(Number(readFileSync(pid, 'utf8')))).toBe(false);
     });
 
     it('is told of a deadlock with another pipeline, and can try again', async () => {
