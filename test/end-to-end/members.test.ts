@@ -1,9 +1,11 @@
 // Members and leaders, as scripts use them.
 
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, ENTRY, isAlive, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
+import { until } from '../support/until.ts';
 
 let place: Place;
 beforeAll(built);
@@ -143,6 +145,12 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
       () => 'the end',
     );
 
+  /** Whether the kernel has handed the signal to the process. */
+  const isHeard = (pid: number, signal: NodeJS.Signals): boolean => {
+    const pending = /^ShdPnd:\t([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? '0';
+    return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals[signal] - 1))) === 0n;
+  };
+
   it.each([
     ['SIGTERM', 143],
     ['SIGINT', 130],
@@ -153,6 +161,8 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
     await takeLead(lead);
     await lead.prints(/stopping/);
     lead.kill(signal);
+    // If both come at once, a process may hear of the end of its command before the signal.
+    await until(() => isHeard(lead.pid, signal));
     writeFileSync(place.path('may-end'), '');
     expect(await whatComesAfter(lead, first)).toBe('the end');
     expect((await lead.ended).code).toBe(code);

@@ -109,13 +109,15 @@ export class AnswersWorker extends User {
 
   async #patiently<T>(what: string, call: () => Promise<T>): Promise<T> {
     const { clock } = this.process;
-    const since = clock.monotonic();
+    const [since, begun] = [clock.monotonic(), this.world.now];
     this.doing = what;
     try {
       return await call();
     } catch (error) {
       const tookMs = clock.monotonic() - since;
-      const gaveUp = Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown');
+      // Only history tells how a hold ended that a release without an answer does not find any more.
+      const isForgotten = Failure.is(error, 'outcome-unknown') && this.world.forgottenAt >= begun;
+      const gaveUp = !isForgotten && (Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown'));
       if (gaveUp && tookMs < PATIENCE_MS && !(await this.#isClosed()))
         this.fail(`${this.name} ${what}: it gave up on the store after ${Math.round(tookMs)} ms`);
       throw error;

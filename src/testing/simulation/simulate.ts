@@ -390,6 +390,7 @@ class Simulation {
     const { revision, compacted } = await this.#store.health();
     if (revision <= compacted) return;
     await this.#store.compact(revision).catch(() => undefined);
+    this.#world.forgottenAt = this.#world.now;
     this.#world.note('', `history up to ${revision} is forgotten`);
   }
 }

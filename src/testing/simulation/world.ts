@@ -26,6 +26,8 @@ export class World {
   takesTurns = false;
   /** From here on no fault happens. */
   isCalm = false;
+  /** When the store last forgot its history. */
+  forgottenAt = 0;
   readonly #trace: string[] = [];
   #happenings: Happening[] = [];
   #now = 0;
