@@ -25,6 +25,7 @@
  * When a process dies, its anchor, its mailbox and its tickets go in one revision. Records name the leases of their holds, so
  * a hold is stale if a key is gone: no clock decides it.
  */
+import type { ResourceKind } from '../core/machines.ts';
 import {
   type Answer,
   type Wish,
@@ -92,8 +93,6 @@ export function processOf(id: string): string {
   const dot = id.indexOf('.');
   return dot < 0 ? id : id.slice(0, dot);
 }
-
-export type ResourceKind = 'lock' | 'semaphore';
 
 /** The keys of one resource, made once. */
 export interface ResourceKeys {

@@ -2,7 +2,7 @@
 import { type Operation, prefixed, type Store, Value } from 'signalbox/store';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { follow } from '../../src/runtime/session/follow.ts';
+import { follow } from '../../src/store/follow.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
 import { EtcdCluster } from '../support/etcd/cluster.ts';
 import type { Member } from '../support/etcd/member.ts';

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { type Changes, type KeyRange, type Operation, prefixed, type Store, Value } from 'signalbox/store';
 import { afterEach, beforeAll, afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { follow } from '../../src/runtime/session/follow.ts';
+import { follow } from '../../src/store/follow.ts';
 import { connect } from '../../src/grpc/connect.ts';
 import { connectWithNode } from '../support/etcd/node-http2.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';

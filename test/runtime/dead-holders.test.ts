@@ -8,7 +8,7 @@ import {
   type Moment,
 } from '../../src/core/index.ts';
 import { decide, type Decision } from '../../src/runtime/write/decision.ts';
-import { lockMachine } from '../../src/runtime/write/machines.ts';
+import { lockMachine } from '../../src/core/machines.ts';
 import { BackgroundCommand } from '../../src/runtime/write/pending-command.ts';
 
 const at: Moment = { now: 0, revision: 10, gone: () => false };

@@ -16,7 +16,7 @@ import type { ReadResult, Store } from 'signalbox/store';
 import { type Hold, isStale } from '../../src/core/index.ts';
 import { Operations } from '../../src/store/operations.ts';
 import { anchorKey, resourceKeys } from '../../src/runtime/layout.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../../src/runtime/write/machines.ts';
+import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../../src/core/machines.ts';
 import { readSnapshot, snapshotFrom } from '../../src/runtime/write/snapshot.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 import { type Line, parseLine, type Wish } from './lines.ts';

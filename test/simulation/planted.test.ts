@@ -90,7 +90,7 @@ const mutants: readonly Mutant[] = [
     name: 'a request sent again blindly after an unknown outcome is granted twice',
     shownBy: 42,
     file: 'runtime/write/resource-writer.ts',
-    right: 'this.#recovery.failed(error, this.#again(batch, seen, answersUnseen));',
+    right: 'this.#recovering.failed(error, this.#again(batch, seen, answersUnseen));',
     wrong: 'void [error, answersUnseen];\n        this.#attempt(batch);',
   },
   {
@@ -124,7 +124,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a watch that comes back from now on skips what happened meanwhile',
     shownBy: 48,
-    file: 'runtime/session/follow.ts',
+    file: 'store/follow.ts',
     right: 'watch = await store.watch(range, delivered, signal, hint);',
     wrong: "watch = await store.watch(range, 'now', signal, hint);",
   },

@@ -11,7 +11,7 @@ import { type Change, type Changes, type KeyValue, prefixed, readRange, type Rev
 import { encode, checked, type Fields } from '../layout.ts';
 import type { Doer } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { readEach } from '../stored.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { sendWitnessed } from '../write/write-once.ts';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import { type Changes, type KeyRange, type KeyValue, readPages, type Revision, type Store } from '../../store/index.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { keyOf } from './keys.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
-import { lockMachine, semaphoreMachine } from '../write/machines.ts';
+import { lockMachine, semaphoreMachine } from '../../core/machines.ts';
 import type { Tasks } from '../tasks/tasks.ts';
 import { recordOf } from '../write/snapshot.ts';
 import { type Held, heldIn } from '../observe/events.ts';

@@ -1,8 +1,8 @@
 /** Reads from the records who holds what now. Holds are found by their ids, which are unique for all time. */
 import type { Hold as Grant, Lock, Semaphore } from '../../core/index.ts';
 import { always, type KeyValue, type Operation, type ReadResult } from '../../store/index.ts';
-import { anchorKey, RECORDS, type ResourceKeys, type ResourceKind, resourceKeys } from '../layout.ts';
-import { lockMachine, semaphoreMachine } from '../write/machines.ts';
+import { anchorKey, RECORDS, type ResourceKeys, resourceKeys } from '../layout.ts';
+import { lockMachine, type ResourceKind, semaphoreMachine } from '../../core/machines.ts';
 import type { Runtime } from '../runtime.ts';
 import { recordOf } from '../write/snapshot.ts';
 

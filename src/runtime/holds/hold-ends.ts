@@ -2,7 +2,7 @@
 import type { Timer } from '../../clock.ts';
 import type { Hold } from '../../core/index.ts';
 import { always, type Changes, type KeyValue, type LeaseId, pairIn, type Revision } from '../../store/index.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 import { holdsOf } from './held-records.ts';
 import { anchorKey } from '../layout.ts';

@@ -5,7 +5,7 @@
 import type { Hold, LossReason, Token } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 import type { LossNotice } from '../layout.ts';
-import type { Coordinated } from '../write/machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../write/letters.ts';
 import type { Trace } from '../tracer.ts';
@@ -158,7 +158,7 @@ export class Holdings {
 
   #check(resource: string): void {
     if (this.#host.isClosed) return;
-    this.#host.writerFor(resource).look(
+    this.#host.writerFor(resource).cached.look(
       ({ state }) => this.loseAllBut(resource, new Set(state.record.holds.map(({ id }) => id))),
       () => this.#host.later(LOOK_AGAIN_MS, () => this.#check(resource), false),
     );
@@ -199,9 +199,11 @@ export interface Waiter {
   readonly writer: {
     readonly resource: string;
     settle(looksFirst?: boolean, seesAll?: boolean): void;
-    /** How many living requests are before this one in the queue; undefined if unknown. */
-    placeOf(id: string): number | undefined;
-    look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
+    readonly cached: {
+      /** How many living requests are before this one in the queue; undefined if unknown. */
+      placeOf(id: string): number | undefined;
+      look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
+    };
   };
   readonly holder: string;
   /** Sends the request again, in case its answer was missed. */
@@ -278,7 +280,7 @@ export class Waiters {
   settleInTurn(delayMs: (place: number | undefined) => number): void {
     const places = new Map<Waiter['writer'], number | undefined>();
     for (const [id, { writer }] of this.#waiters) {
-      const [place, before] = [writer.placeOf(id), places.get(writer)];
+      const [place, before] = [writer.cached.placeOf(id), places.get(writer)];
       places.set(writer, place === undefined || before === undefined ? (place ?? before) : Math.min(place, before));
     }
     for (const [writer, place] of places) {
@@ -314,7 +316,7 @@ export class Waiters {
   }
 
   #askAgainAt(writer: Waiter['writer'], waiters: readonly [string, Waiter][]): void {
-    writer.look(
+    writer.cached.look(
       ({ state }) => {
         const queue = new Set(state.waiting.map(({ id }) => id));
         for (const [id, waiter] of waiters) if (!queue.has(id)) waiter.askAgain();

@@ -12,7 +12,7 @@ import { UpgradeAcquisition } from './acquisition.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
 import { inconsistent } from '../layout.ts';
-import { lockMachine } from '../write/machines.ts';
+import { lockMachine } from '../../core/machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';

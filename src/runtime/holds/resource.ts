@@ -15,8 +15,8 @@ import { Acquisition, type Deliver } from './acquisition.ts';
 import { type WaitOptions, sessionWithin } from './wait-limits.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
-import { anchorKey, decode, type ResourceKind, tieIn } from '../layout.ts';
-import type { Coordinated } from '../write/machines.ts';
+import { anchorKey, decode, tieIn } from '../layout.ts';
+import type { Coordinated, ResourceKind } from '../../core/machines.ts';
 import { type Doer, abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
@@ -167,7 +167,7 @@ export class Resource<State extends Coordinated, Outcome extends AnyOutcome> {
   async look(): Promise<{ view: Snapshot<State>; holders: readonly HolderView[] }> {
     this.runtime.refuseIfClosed();
     const view = (await this.untilAnswered(
-      () => new Promise<Snapshot<Coordinated>>((resolve, reject) => this.writer.look(resolve, reject)),
+      () => new Promise<Snapshot<Coordinated>>((resolve, reject) => this.writer.cached.look(resolve, reject)),
     )) as Snapshot<State>;
     const holds = view.state.record.holds as readonly Grant[];
     const holders = await Promise.all(holds.map((hold) => this.#holderView(hold)));

@@ -17,7 +17,7 @@ import {
 import { Failure, shown } from '../../failure.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
-import { semaphoreMachine } from '../write/machines.ts';
+import { semaphoreMachine } from '../../core/machines.ts';
 import { type Doer, refuseUnlessFunction, wholeNumberFromZero } from '../options.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import type { Given } from './detached.ts';

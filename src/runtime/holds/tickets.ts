@@ -10,16 +10,16 @@
  */
 import { type Hold as Grant, type Request, requestProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { processOf, resourceKeys, type ResourceKind } from '../layout.ts';
+import { processOf, resourceKeys } from '../layout.ts';
 import { onAbort } from './wait-limits.ts';
 import type { HeldBy, Refusal } from '../refusal.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import type { AnyOutcome } from '../write/pending-command.ts';
 import { ticketOf } from '../write/pending-command.ts';
 import type { Snapshot } from '../write/snapshot.ts';
-import type { Coordinated } from '../write/machines.ts';
+import type { Coordinated, ResourceKind } from '../../core/machines.ts';
 import { acquireOrPark, boundAgain, release } from './detached.ts';
 import type { AnyResource } from './resource.ts';
 import type { DetachedHold, DetachedOptions } from './terms.ts';
@@ -178,7 +178,7 @@ type Found =
 
 async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<Found> {
   const { state } = await of.untilAnswered(
-    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.writer.look(resolve, reject)),
+    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.writer.cached.look(resolve, reject)),
   );
   const holds = state.record.holds as unknown as readonly Grant[];
   const place = state.waiting.findIndex(({ id }) => id === ticket);

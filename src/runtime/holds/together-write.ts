@@ -19,7 +19,7 @@ import type { Session } from '../session/session.ts';
 import type { StepFields } from '../tracer.ts';
 import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';
-import type { Coordinated } from '../write/machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-command.ts';
 import { lookUpLeases, readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
 import { type Intent, type NextStep, send } from '../write/write-once.ts';

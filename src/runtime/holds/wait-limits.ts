@@ -83,7 +83,7 @@ export function tellHolders(
     tell(holds);
   };
   const limit = runtime.later(LOOK_MS, () => once(known));
-  runtime.writerFor(resource).look(
+  runtime.writerFor(resource).cached.look(
     ({ state }) => once(state.record.holds as readonly Hold[]),
     () => once(known),
   );

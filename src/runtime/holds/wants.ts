@@ -8,7 +8,7 @@ import { KeptLockHold, Lock, LockHold, refuseReader } from './lock.ts';
 import { KeptSemaphoreHold, Semaphore, SemaphoreHold } from './semaphore.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import type { Session } from '../session/session.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../write/machines.ts';
+import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../../core/machines.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { RequestOptions } from './terms.ts';
 

@@ -15,7 +15,7 @@ import {
 } from '../../core/index.ts';
 import { type Change, type Changes, prefixed, readRange, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { readEach } from '../stored.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import type { MembershipView } from './membership-view.ts';

@@ -9,7 +9,7 @@ import { encode, stateKey, checked, type Fields } from '../layout.ts';
 import { listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import { frozenCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { isObject, readEach } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';

@@ -24,7 +24,7 @@ import {
 } from '../../store/index.ts';
 import { compareKeys } from '../../store/key-order.ts';
 import { recordOfTicket, resourceOfRecord, resourceOfTicket, TICKETS, ticketIn } from '../layout.ts';
-import { lockMachine, semaphoreMachine } from '../write/machines.ts';
+import { lockMachine, semaphoreMachine } from '../../core/machines.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
 import type { RuntimeObserver, Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';

@@ -4,7 +4,7 @@
  */
 import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { TaskEvents } from '../tasks/feed.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
 import type { SignalboxEvent } from './event-types.ts';

@@ -8,7 +8,7 @@
 import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
 import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { follow, startsOnce } from '../session/follow.ts';
+import { follow, startsOnce } from '../../store/follow.ts';
 import { sharesOneClock } from '../session/session.ts';
 import {
   type RecordDocument,

@@ -6,7 +6,7 @@ import { whenAborted } from '../../clock.ts';
 import { matches } from '../../core/index.ts';
 import { type Changes, type KeyRange, readPages, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { TaskEvents } from '../tasks/feed.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
 import type { EventPattern, SignalboxEvent } from './event-types.ts';

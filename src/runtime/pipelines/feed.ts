@@ -2,7 +2,7 @@
 import { type PipelineRecord, readRecord, type StoredRecord, isCount, isTime } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
-import { follow, startsOnce } from '../session/follow.ts';
+import { follow, startsOnce } from '../../store/follow.ts';
 import { type RecordDocument, checked, type Fields } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isObject, readEach } from '../stored.ts';

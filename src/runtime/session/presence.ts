@@ -14,7 +14,7 @@ import {
   type KeyValue,
 } from '../../store/index.ts';
 import type { WriterIdentity } from '../write/commit.ts';
-import { follow } from './follow.ts';
+import { follow } from '../../store/follow.ts';
 import { anchorKey, ANCHORS, encode, type Letter, mailboxKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { type Sent, sentNow, Session, type SessionEnd, leave, type Visited } from './session.ts';

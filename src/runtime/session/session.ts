@@ -201,7 +201,7 @@ export function hasPassed(
 /** A resource that this process has used. */
 export interface Visited {
   readonly keys: { readonly record: string };
-  hasHoldOf(lease: string, record: KeyValue): boolean;
+  readonly cached: { hasHoldOf(lease: string, record: KeyValue): boolean };
 }
 
 /** A process that used more resources than this does not look at each of them when it leaves: its lease ends instead. */
@@ -228,7 +228,7 @@ async function leaveQuietly(store: Store, { id, leaseId }: Session, visited: rea
   const reads = visited.map(({ keys }) => ({ do: 'read', key: keys.record }) as const);
   const { results } = await store.transaction(always(reads));
   const records = visited.map(({ keys }) => pairIn(results, keys.record));
-  const isHeld = records.some((record, place) => record !== undefined && visited[place]?.hasHoldOf(id, record));
+  const isHeld = records.some((record, place) => record !== undefined && visited[place]?.cached.hasHoldOf(id, record));
   if (isHeld) return;
   const compare = visited.map(({ keys }, place) => {
     return { key: keys.record, target: 'mod', is: '=', than: records[place]?.modRevision ?? 0 } as const;

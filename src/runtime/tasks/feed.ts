@@ -1,7 +1,7 @@
 /** The one watch on tasks of a process, shared by all its listeners, and the events that its changes mean. */
 import { BACKOFF_OWNER, type Event, unpublished } from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
-import { follow, startsOnce } from '../session/follow.ts';
+import { follow, startsOnce } from '../../store/follow.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskResource, type TaskPart } from './keys.ts';
 import { withPart } from './reading.ts';

@@ -5,7 +5,7 @@
 import type { Hold, Lock, Semaphore, Token } from '../../core/index.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { WideMap } from '../../store/wide-map.ts';
-import { lockMachine, semaphoreMachine } from '../write/machines.ts';
+import { lockMachine, semaphoreMachine } from '../../core/machines.ts';
 import { type Head, resourceOfRecord } from '../layout.ts';
 import { headIn } from '../write/witness.ts';
 import { marksOf, recordOf } from '../write/snapshot.ts';

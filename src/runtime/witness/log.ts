@@ -23,7 +23,7 @@ import {
   wholeNumberFromZero,
 } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { follow } from '../session/follow.ts';
+import { follow } from '../../store/follow.ts';
 import { iterated } from '../subscriber-iterator.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { said } from '../write/witnessed.ts';

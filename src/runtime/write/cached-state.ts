@@ -4,6 +4,7 @@
  */
 import { type Answer, NONE } from '../../core/index.ts';
 import {
+  type KeyValue,
   Operations,
   type OperationResult,
   type ReadResult,
@@ -11,17 +12,19 @@ import {
   type TransactionResult,
 } from '../../store/index.ts';
 import type { Commit } from './commit.ts';
-import type { Decision } from './decision.ts';
+import type { AnyMachine, Decision } from './decision.ts';
 import type { Report, ResourceKeys } from '../layout.ts';
-import type { AnyMachine, Coordinated } from './machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import type { Runtime } from '../runtime.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
 import { NO_CHAIN, headIn } from './witness.ts';
 import {
+  type AnySnapshot,
   leasesOf,
   marksAfter,
   marksOf,
   MOST_LEASES,
+  namesEntry,
   queueFrom,
   type QueueReads,
   readLeases,
@@ -30,7 +33,6 @@ import {
   readSnapshot,
   recordOf,
   reportedSnapshot,
-  type Snapshot,
   snapshotFrom,
   type SnapshotReads,
   unknownSnapshot,
@@ -39,7 +41,7 @@ import {
 
 export interface Reading {
   /** Undefined if the whole queue has to be read. */
-  done(snapshot: Snapshot<Coordinated> | undefined): void;
+  done(snapshot: AnySnapshot | undefined): void;
   /** The record or a ticket cannot be read, or breaks a promise. */
   malformed(error: unknown): void;
   /** The store was not reached, or did not answer. */
@@ -47,7 +49,7 @@ export interface Reading {
 }
 
 export class CachedState {
-  snapshot: Snapshot<Coordinated>;
+  snapshot: AnySnapshot;
   /** How many commands had been submitted when the snapshot was read: it is newer than all of these. */
   since = -1;
   /** The same for the last read of the whole queue. */
@@ -58,7 +60,7 @@ export class CachedState {
   /** When the snapshot was read or reported, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The newest report that is not in the snapshot yet: it came while a commit was on its way. */
-  #reported: Snapshot<Coordinated> | undefined;
+  #reported: AnySnapshot | undefined;
 
   constructor(machine: AnyMachine, keys: ResourceKeys, host: Runtime) {
     this.#machine = machine;
@@ -79,6 +81,19 @@ export class CachedState {
     return by === undefined || by === sender.id || sender.isGone(by) ? undefined : by;
   }
 
+  /** How many living requests are known before this one; undefined if it is not known itself. */
+  placeOf(id: string): number | undefined {
+    const { waiting } = this.snapshot.state;
+    const place = waiting.findIndex((request) => request.id === id);
+    const { sender } = this.#host;
+    return place < 0 ? undefined : waiting.slice(0, place).filter(({ lease }) => !sender.isGone(lease)).length;
+  }
+
+  /** Whether a hold in the record rests on this lease. Throws if the record cannot be read. */
+  hasHoldOf(lease: string, record: KeyValue): boolean {
+    return recordOf(this.#machine, record).holds.some((hold) => hold.lease === lease);
+  }
+
   /** Keeps what another process reported with its write at `revision`, until `takeOverReport`. */
   report(report: Report, revision: Revision): void {
     if (revision <= (this.#reported?.revision ?? 0)) return;
@@ -97,7 +112,7 @@ export class CachedState {
   }
 
   /** Takes over a snapshot that was read after `asked` commands had been submitted. */
-  adopt(snapshot: Snapshot<Coordinated>, asked: number): void {
+  adopt(snapshot: AnySnapshot, asked: number): void {
     this.snapshot = snapshot;
     this.#lookedAt = this.#host.clock.monotonic();
     this.since = asked;
@@ -172,7 +187,7 @@ export class CachedState {
     }
     snapshot.mod = mod;
     snapshot.by = pair === undefined ? undefined : writerOf(pair);
-    const head = pair === undefined ? undefined : headIn(pair);
+    const head = pair !== undefined && namesEntry(pair) ? headIn(pair) : undefined;
     snapshot.chain = head === undefined ? NO_CHAIN : { ...head, keyMod: undefined };
     snapshot.marks = pair === undefined ? NONE : marksOf(pair);
     snapshot.complete = false;
@@ -230,8 +245,8 @@ export class CachedState {
   }
 
   /** Reads a snapshot of the whole state, and leaves the cached state as it is. */
-  look(reading: Reading): void {
-    this.#read(true, [], reading);
+  look(done: (snapshot: AnySnapshot) => void, failed: (error: unknown) => void): void {
+    this.#read(true, [], { done: (whole) => done(whole as AnySnapshot), malformed: failed, unread: failed });
   }
 
   #read(whole: boolean, leases: readonly string[], reading: Reading): void {
@@ -255,7 +270,7 @@ export class CachedState {
     revision: Revision,
     reading: Pick<Reading, 'done' | 'malformed'>,
   ): void {
-    let snapshot: Snapshot<Coordinated> | undefined;
+    let snapshot: AnySnapshot | undefined;
     try {
       snapshot = snapshotFrom(this.#machine, reads, results, revision);
     } catch (error) {

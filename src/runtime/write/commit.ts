@@ -27,7 +27,7 @@ import {
   ticketKey,
 } from '../layout.ts';
 import { lettersOf } from './letters.ts';
-import type { Coordinated } from './machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import type { Ticket } from './pending-command.ts';
 import { commandsOf } from './witnessed.ts';
 import type { Link, Witness } from './witness.ts';

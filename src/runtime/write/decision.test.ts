@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { LockCommand, Moment } from '../../core/index.ts';
 import { decide } from './decision.ts';
-import { lockMachine } from './machines.ts';
+import { lockMachine } from '../../core/machines.ts';
 import { BackgroundCommand } from './pending-command.ts';
 
 const AT: Moment = { now: 0, revision: 10, gone: () => false };

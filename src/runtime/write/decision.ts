@@ -25,8 +25,11 @@ import {
   type PendingCommand,
   type Ticket,
 } from './pending-command.ts';
-import type { Coordinated, Machine } from './machines.ts';
+import type { Coordinated, Machine } from '../../core/machines.ts';
 import type { WitnessedStep } from './witnessed.ts';
+
+/** The machine of a lock or of a semaphore. */
+export type AnyMachine = Machine<Coordinated, AnyCommand, AnyOutcome>;
 
 type AnyRecord = Parameters<typeof faultOf>[0];
 

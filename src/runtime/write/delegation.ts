@@ -34,8 +34,9 @@ import type { WriterIdentity } from './commit.ts';
 const DELEGATION_TIMEOUT_MS = 300;
 /** How many writes are delegated after a lost race, before the writer writes itself again: the contention may have gone. */
 const DELEGATED_WRITES = 64;
+
 /** Losing a race on a snapshot older than this is no sign of contention: the snapshot was stale. */
-const FRESH_MS = 10;
+export const FRESH_MS = 10;
 
 export class Delegation {
   readonly #writer: ResourceWriter;
@@ -65,9 +66,9 @@ export class Delegation {
    * The process `by` wrote first, although this one had just read the state. Of two keepers, the one with the smaller name
    * stays keeper.
    */
-  overtaken(agedMs: number, by: string | undefined): void {
+  overtaken(by: string | undefined): void {
     const yields = by !== undefined && by < this.#host.sender.id;
-    if (agedMs >= FRESH_MS || (this.#toKeep > 0 && !yields)) return;
+    if (this.#toKeep > 0 && !yields) return;
     this.#toDelegate = DELEGATED_WRITES;
     this.#toKeep = 0;
   }

@@ -4,7 +4,6 @@ import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest } from '../layout.ts';
 import type { Commit } from './commit.ts';
 import { inTime } from './recovery.ts';
-import type { Witness } from './witness.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
@@ -158,16 +157,25 @@ class AwaitedCommand extends PendingCommand {
 
 /** A command without a caller: its effect shows in the store. */
 export class BackgroundCommand extends PendingCommand {
-  /** The record on which it makes sense; undefined for any. */
-  readonly onlyAt: Revision | undefined;
-
-  constructor(command: AnyCommand, onlyAt?: Revision) {
+  constructor(command: AnyCommand) {
     super(command, Number.POSITIVE_INFINITY);
-    this.onlyAt = onlyAt;
   }
 
   override settled(): void {}
   override failed(): void {}
+}
+
+/**
+ * A release that got no answer, and that its caller gave up. It goes on while its first attempt may land, that is, as long as
+ * the record stays the same: it is over before the same holder asks again. Otherwise that holder would learn that it has the
+ * resource already, and lose it.
+ */
+export class AbandonedRelease extends BackgroundCommand {
+  constructor(release: PendingCommand) {
+    super(release.command);
+    this.unanswered = release.unanswered;
+    this.uncertain = true;
+  }
 }
 
 /**
@@ -336,26 +344,6 @@ export function waitingOf(batch: readonly PendingCommand[]): readonly Ticket[] {
 /** Whether a user of this process waits for its outcome. */
 export function isAwaited(pending: unknown): boolean {
   return !(pending instanceof BackgroundCommand);
-}
-
-/**
- * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also says that it is
- * sensitive, even if the witness is off: the process that serves it may have switched the witness on.
- */
-export function stamp(pending: PendingCommand, witness: Witness): void {
-  if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
-  const { trace, sensitive } = pending.command;
-  pending.command = { ...pending.command, origin: witness.origin(trace, sensitive) };
-}
-
-/** How many living requests the queue has before this one; undefined if it does not have this one. */
-export function placeIn(
-  waiting: readonly Ticket[],
-  id: string,
-  isGone: (lease: string) => boolean,
-): number | undefined {
-  const place = waiting.findIndex((request) => request.id === id);
-  return place < 0 ? undefined : waiting.slice(0, place).filter(({ lease }) => !isGone(lease)).length;
 }
 
 /** The request id of a command that may be sent again. */

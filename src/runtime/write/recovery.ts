@@ -14,15 +14,16 @@ import { Failure } from '../../failure.ts';
 import type { Request } from '../../core/index.ts';
 import type { OperationResult, Revision } from '../../store/index.ts';
 import {
-  DelegatedCommand,
+  AbandonedRelease,
   type AnyCommand,
+  BackgroundCommand,
+  type DelegatedCommand,
   type PendingCommand,
   requestIn,
   ticketOf,
-  BackgroundCommand,
 } from './pending-command.ts';
 import { backoffMs } from './backoff.ts';
-import type { Coordinated } from './machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import { type LeaseReads, MOST_MARKS, type Snapshot } from './snapshot.ts';
 
 export interface Attempt {
@@ -152,9 +153,11 @@ export class Doubts {
 // What becomes of commands whose attempts failed
 
 /** Whether the sender of a delegated command has raised its epoch since: it gave up on us, and writes the command itself. */
-export function isOutdated(pending: unknown, leases: LeaseReads, results: readonly OperationResult[]): boolean {
-  if (!(pending instanceof DelegatedCommand)) return false;
-  const { from, epoch } = pending.delegated;
+export function isOutdated(
+  { delegated: { from, epoch } }: DelegatedCommand,
+  leases: LeaseReads,
+  results: readonly OperationResult[],
+): boolean {
   const read = leases.get(from)?.in(results);
   return read !== undefined && read.pairs[0]?.version !== epoch;
 }
@@ -173,12 +176,11 @@ export function isRepeat(
   return isAgain && batch.some((other, at) => at !== place && requestIn(other.command) === id && isRepeatOf(other, at));
 }
 
-/** Without commands whose mark says that they have landed, releases that nobody wants, and requests that the batch has twice. */
+/** Without releases that can no longer land, commands whose mark says that they have, and requests that the batch has twice. */
 export function withoutRepeats(batch: PendingCommand[], snapshot: Snapshot<Coordinated>): PendingCommand[] {
   const isUnwanted = (pending: PendingCommand): boolean =>
-    pending instanceof BackgroundCommand && (pending.onlyAt ?? snapshot.mod) !== snapshot.mod;
+    pending instanceof AbandonedRelease && pending.unanswered?.mod !== snapshot.mod;
   if (batch.some(isUnwanted)) return batch.filter((pending) => !isUnwanted(pending));
-  if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
   if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
     const rest = withoutMarked(batch, snapshot);
     if (rest.length < batch.length) return rest;
@@ -200,10 +202,7 @@ function leftBehind(pending: PendingCommand): BackgroundCommand | undefined {
   // The hold counts as a reader already. Otherwise its holder would learn that it is still the writer, and then this command
   // would land.
   if (kind === 'downgrade') return new BackgroundCommand(pending.command);
-  // It may still land. Done in the background, it is over before the same holder asks again: otherwise the holder would learn
-  // that it has the resource already, and lose it.
-  if (kind === 'release' && pending.unanswered?.outcome?.hold !== undefined)
-    return new BackgroundCommand(pending.command, pending.unanswered.mod);
+  if (kind === 'release' && pending.unanswered?.outcome?.hold !== undefined) return new AbandonedRelease(pending);
   // A grant that landed nevertheless has no owner.
   const isWanted = !pending.isOver && pending.leavesRequest;
   return pending.uncertain && (isWanted || pending.wasGivenUp) ? withdrawal(pending) : undefined;

@@ -11,15 +11,13 @@
  * answers at once an `acquire` reaches its hold without yielding.
  */
 import type { Answer, Loss } from '../../core/index.ts';
-import type { KeyValue, Revision, TransactionResult } from '../../store/index.ts';
+import type { Revision, TransactionResult } from '../../store/index.ts';
 import {
   Backlog,
   continues,
   isAwaited,
   needsWhole,
-  placeIn,
   queuedInstead,
-  stamp,
   waitingOf,
   DelegatedCommand,
   type AnyOutcome,
@@ -28,14 +26,14 @@ import {
 } from './pending-command.ts';
 import { inTime, isOutdated, withoutRepeats, type Attempt, Doubts, Recovery } from './recovery.ts';
 import { type Commit, commitOf, takingBack } from './commit.ts';
-import { Delegation } from './delegation.ts';
-import { decide, type Decision } from './decision.ts';
+import { Delegation, FRESH_MS } from './delegation.ts';
+import { type AnyMachine, decide, type Decision } from './decision.ts';
 import { CachedState } from './cached-state.ts';
 import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
-import type { AnyMachine, Coordinated } from './machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import type { Runtime } from '../runtime.ts';
-import { lookUpLeases, recordOf, sawLeases, type Snapshot, writerOf } from './snapshot.ts';
+import { type AnySnapshot, lookUpLeases, sawLeases, writerOf } from './snapshot.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
@@ -46,43 +44,34 @@ export class ResourceWriter {
   readonly keys: ResourceKeys;
   readonly #machine: AnyMachine;
   readonly #host: Runtime;
-  readonly #cached: CachedState;
-  readonly #delegation: Delegation;
+  readonly cached: CachedState;
+  /** Undefined until another process has won a race on a fresh state, or has delegated commands to this one. */
+  #delegation: Delegation | undefined;
   readonly #backlog = new Backlog();
   #busy = false;
   #onIdle: (() => void)[] = [];
-  readonly #recovery: Recovery;
-  readonly #doubts = new Doubts(() => this.#reconcile());
+  /** Undefined while the store answers. */
+  #recovery: Recovery | undefined;
+  /** Undefined until a write got no answer. */
+  #doubts: Doubts | undefined;
 
   constructor(machine: AnyMachine, name: string, host: Runtime) {
     this.#machine = machine;
     this.#host = host;
     this.resource = `${machine.kind}/${name}`;
     this.keys = resourceKeys(machine.kind, name);
-    this.#cached = new CachedState(machine, this.keys, host);
-    this.#delegation = new Delegation(this, host);
-    this.#recovery = new Recovery(host);
+    this.cached = new CachedState(machine, this.keys, host);
   }
 
   submit(pending: PendingCommand): void {
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
-    if (this.#host.witness.isOn || pending.command.sensitive === true) stamp(pending, this.#host.witness);
+    if (this.#host.witness.isOn || pending.command.sensitive === true) this.#host.witness.stamp(pending);
     if (this.#busy) return this.#backlog.add(pending);
     this.#busy = true;
     if (this.#host.answersAtOnce) return this.#attempt([pending]);
     this.#backlog.add(pending);
     this.#goOn();
-  }
-
-  /** How many living requests the cached queue has before this one; undefined if it does not have this one. */
-  placeOf(id: string): number | undefined {
-    return placeIn(this.#cached.snapshot.state.waiting, id, (lease) => this.#host.sender.isGone(lease));
-  }
-
-  /** Whether a hold in the record rests on this lease. Throws if the record cannot be read. */
-  hasHoldOf(lease: string, record: KeyValue): boolean {
-    return recordOf(this.#machine, record).holds.some((hold) => hold.lease === lease);
   }
 
   /** Resolves once no command is under way, neither a wanted nor an abandoned one. */
@@ -103,7 +92,7 @@ export class ResourceWriter {
 
   /** Resolves `idle` if nothing is under way. */
   checkIdle(): void {
-    if (this.#onIdle.length === 0 || this.#busy || this.#delegation.isUnderWay) return;
+    if (this.#onIdle.length === 0 || this.#busy || this.#delegation?.isUnderWay === true) return;
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
@@ -118,7 +107,15 @@ export class ResourceWriter {
 
   /** Carries out commands that another process delegated to this one. */
   carryOut(delegated: DelegationRequest): void {
-    this.#delegation.carryOut(delegated, this.#cached.keeper);
+    this.#delegating.carryOut(delegated, this.cached.keeper);
+  }
+
+  get #delegating(): Delegation {
+    return (this.#delegation ??= new Delegation(this, this.#host));
+  }
+
+  get #recovering(): Recovery {
+    return (this.#recovery ??= new Recovery(this.#host));
   }
 
   /**
@@ -134,25 +131,19 @@ export class ResourceWriter {
 
   /** Takes what another process reported with its write of the record at `revision`. */
   report(report: Report, revision: Revision): void {
-    this.#cached.report(report, revision);
+    this.cached.report(report, revision);
     if (!this.#busy) this.#takeOverReport();
   }
 
   #takeOverReport(): void {
-    this.#cached.takeOverReport();
-    this.#doubts.sawRecord(this.#cached.snapshot.mod);
-  }
-
-  /** Reads the whole state from the store. */
-  look(done: (snapshot: Snapshot<Coordinated>) => void, failed: (error: unknown) => void): void {
-    const whole = (snapshot: Snapshot<Coordinated> | undefined): void => done(snapshot as Snapshot<Coordinated>);
-    this.#cached.look({ done: whole, malformed: failed, unread: failed });
+    this.cached.takeOverReport();
+    this.#doubts?.sawRecord(this.cached.snapshot.mod);
   }
 
   #next(): void {
     this.#takeOverReport();
     const returned = this.#backlog.takeReturned();
-    if (returned !== undefined) return this.#recovery.failed(returned.error, this.#again(returned.batch));
+    if (returned !== undefined) return this.#recovering.failed(returned.error, this.#again(returned.batch));
     const batch = this.#backlog.take();
     if (batch.length > 0) return this.#attempt(batch);
     this.#busy = false;
@@ -162,19 +153,23 @@ export class ResourceWriter {
   #attempt(batch: PendingCommand[]): void {
     const { witness } = this.#host;
     if (!witness.isKnown) return this.#askWitness(batch);
+    let someUncertain = false;
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as PendingCommand;
+      someUncertain ||= pending.uncertain;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
       // These commands need a state that was read after they were submitted.
-      if (pending.looksFirst && pending.asked > this.#cached.since) return this.#refresh(batch, false);
-      if (needsWhole(pending) && pending.asked > this.#cached.wholeSince) return this.#refresh(batch, true);
+      if (pending.looksFirst && pending.asked > this.cached.since) return this.#refresh(batch, false);
+      if (needsWhole(pending) && pending.asked > this.cached.wholeSince) return this.#refresh(batch, true);
     }
     if (batch.length === 0) return this.#decided();
-    const rest = withoutRepeats(batch, this.#cached.snapshot);
-    if (rest.length < batch.length) return this.#attempt(rest);
+    if (someUncertain) {
+      const rest = withoutRepeats(batch, this.cached.snapshot);
+      if (rest.length < batch.length) return this.#attempt(rest);
+    }
     const host = this.#host;
-    const { snapshot } = this.#cached;
+    const { snapshot } = this.cached;
     // The queue has tickets, and none of them is known: the commit of a decision without them would fail.
     if (snapshot.othersWait && snapshot.state.waiting.length === 0) return this.#refresh(batch, false);
     let decision: Decision<Coordinated>;
@@ -184,30 +179,31 @@ export class ResourceWriter {
       decision = decide(this.#machine, snapshot.state, batch, at, host.sender.id, witness.isOn);
       if (decision.state === snapshot.state && decision.withdrawn.length === 0) return this.#refuse(batch);
       const changesRecord = decision.state.record !== snapshot.state.record;
-      if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
+      if (this.#delegation?.takes(this.cached.keeper, batch, changesRecord) === true) return this.#next();
       const mayQueue = host.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(decision.state);
       const draft = { keys: this.keys, snapshot, decision, sender: host.sender, witness, isClosed };
-      commit = commitOf(draft, mayQueue, this.#delegation.isKeeper);
+      commit = commitOf(draft, mayQueue, this.#delegation?.isKeeper);
     } catch (error) {
       return this.#fail(batch, error);
     }
     if (commit === undefined) return this.#refresh(batch, true);
     const committed = commit;
     const { asked } = this.#backlog;
-    const { agedMs } = this.#cached;
+    const { agedMs } = this.cached;
     const seen = host.revision;
+    const mayBeWitnessed = !witness.isOn && host.session === undefined;
     host.commit(
-      witness.unlessSwitchedOn(committed.transaction),
+      mayBeWitnessed ? witness.unlessSwitchedOn(committed.transaction) : committed.transaction,
       (result) => {
-        this.#recovery.answered();
-        witness.switchedOn(result);
+        this.#recovery = undefined;
+        if (mayBeWitnessed) witness.switchedOn(result);
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
       (error) => {
         const answersUnseen = !committed.changesRecord && decision.answers.length > 0;
-        this.#recovery.failed(error, this.#again(batch, seen, answersUnseen));
+        this.#recovering.failed(error, this.#again(batch, seen, answersUnseen));
       },
     );
   }
@@ -216,22 +212,22 @@ export class ResourceWriter {
   #askWitness(batch: PendingCommand[]): void {
     this.#host.witness.know(
       () => {
-        this.#recovery.read();
+        this.#recovery?.read();
         this.#attempt(batch);
       },
-      (error) => this.#recovery.unread(error, this.#again(batch)),
+      (error) => this.#recovering.unread(error, this.#again(batch)),
     );
   }
 
   /** The batch would change nothing. That is an answer only if the state was read after the commands were submitted. */
   #refuse(batch: PendingCommand[]): void {
-    if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
+    if (batch.some(({ asked }) => asked > this.cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
     this.#decided();
   }
 
   #decided(): void {
-    this.#doubts.decidedAgain();
+    this.#doubts?.decidedAgain();
     this.#next();
   }
 
@@ -256,39 +252,34 @@ export class ResourceWriter {
   #refresh(batch: PendingCommand[], wholeQueue: boolean): void {
     const whole = wholeQueue || batch.some(needsWhole);
     const { asked } = this.#backlog;
-    this.#cached.refresh(whole, {
+    this.cached.refresh(whole, {
       done: (snapshot) => {
-        this.#recovery.read();
+        this.#recovery?.read();
         this.#adopt(batch, snapshot, asked, () => {
-          if (whole) this.#cached.wholeSince = asked;
+          if (whole) this.cached.wholeSince = asked;
           this.#attempt(batch);
         });
       },
       malformed: (error) => {
-        this.#recovery.read();
+        this.#recovery?.read();
         this.#fail(batch, error);
       },
-      unread: (error) => this.#recovery.unread(error, this.#again(batch)),
+      unread: (error) => this.#recovering.unread(error, this.#again(batch)),
     });
   }
 
   /** Without a snapshot, the whole queue has to be read. */
-  #adopt(
-    batch: PendingCommand[],
-    snapshot: Snapshot<Coordinated> | undefined,
-    asked: number,
-    decide: () => void,
-  ): void {
+  #adopt(batch: PendingCommand[], snapshot: AnySnapshot | undefined, asked: number, decide: () => void): void {
     if (snapshot === undefined) return this.#refresh(batch, true);
-    this.#cached.adopt(snapshot, asked);
-    this.#doubts.sawRecord(this.#cached.snapshot.mod);
-    const unread = (error: unknown): void => this.#recovery.unread(error, this.#again(batch));
+    this.cached.adopt(snapshot, asked);
+    this.#doubts?.sawRecord(this.cached.snapshot.mod);
+    const unread = (error: unknown): void => this.#recovering.unread(error, this.#again(batch));
     lookUpLeases(this.#host, [snapshot.state], decide, unread);
   }
 
   /** A write without an answer may have changed what others in this process hold or wait for. */
   #reconcile(): void {
-    const { holds } = this.#cached.snapshot.state.record;
+    const { holds } = this.cached.snapshot.state.record;
     this.#host.reconcile(this.resource, new Set(holds.map(({ id }) => id)));
   }
 
@@ -300,12 +291,12 @@ export class ResourceWriter {
     asked: number,
   ): void {
     const known = commit.changesRecord || decision.restsOnRecord;
-    this.#cached.advance(decision, commit, result);
+    this.cached.advance(decision, commit, result);
     if (commit.changesRecord) {
-      this.#doubts.overwritten();
-      this.#delegation.wrote();
+      this.#doubts?.overwritten();
+      this.#delegation?.wrote();
     }
-    if (known) this.#cached.since = asked;
+    if (known) this.cached.since = asked;
     else this.#sawRecord(result, commit);
 
     let again: PendingCommand[] | undefined;
@@ -318,17 +309,17 @@ export class ResourceWriter {
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    this.#doubts.decidedAgain();
-    if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, decision, commit, known)) this.settle();
+    this.#doubts?.decidedAgain();
+    if (decision.touched >= SERVED || this.cached.leavesUnserved(batch, decision, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }
 
   /** Takes over the record that a write of tickets alone read. */
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
-    if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
-    this.#doubts.sawRecord(this.#cached.snapshot.mod);
-    if (this.#cached.ticketsLeaveUnserved(commit)) this.settle();
+    if (commit.record === undefined || !this.cached.sawRecord(commit.record.in(results))) return;
+    this.#doubts?.sawRecord(this.cached.snapshot.mod);
+    if (this.cached.ticketsLeaveUnserved(commit)) this.settle();
   }
 
   /** Another process wrote first. */
@@ -345,13 +336,15 @@ export class ResourceWriter {
     if (reads !== undefined) sawLeases(this.#host, reads.leases, { results, revision });
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
-    const done = (snapshot: Snapshot<Coordinated> | undefined): void => {
-      const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
+    const done = (snapshot: AnySnapshot | undefined): void => {
+      const isHeld = (snapshot ?? this.cached.snapshot).state.record.holds.length > 0;
       let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit, isHeld)) : batch;
-      rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
+      rest = rest.filter(
+        (pending) => !(pending instanceof DelegatedCommand && isOutdated(pending, reads.leases, results)),
+      );
       const winner = reads.snapshot.record.in(results).pairs[0];
-      if (commit.changesRecord && (winner?.modRevision ?? 0) !== this.#cached.snapshot.mod) {
-        this.#delegation.overtaken(agedMs, winner === undefined ? undefined : writerOf(winner));
+      if (agedMs < FRESH_MS && commit.changesRecord && (winner?.modRevision ?? 0) !== this.cached.snapshot.mod) {
+        this.#delegating.overtaken(winner === undefined ? undefined : writerOf(winner));
       }
       if (rest.length < batch.length) rest = [...rest, new BackgroundCommand(this.#machine.settle)];
       this.#adopt(rest, snapshot, asked, () => this.#attempt(rest));
@@ -361,15 +354,16 @@ export class ResourceWriter {
       if (areQueued) this.#host.commit(takingBack(this.keys, commit), ignore, ignore);
       this.#fail(batch, error);
     };
-    this.#cached.decode(reads.snapshot, results, revision, { done, malformed });
+    this.cached.decode(reads.snapshot, results, revision, { done, malformed });
   }
 
   /** How a batch continues after the store did not answer. `answersUnseen`: its write answered requests, and no record shows that. */
-  #again(batch: PendingCommand[], seen = this.#cached.snapshot.mod, answersUnseen = false): Attempt {
+  #again(batch: PendingCommand[], seen = this.cached.snapshot.mod, answersUnseen = false): Attempt {
     let rest = batch;
     return {
       doubted: (error) => {
-        const { mod } = this.#cached.snapshot;
+        const { mod } = this.cached.snapshot;
+        this.#doubts ??= new Doubts(() => this.#reconcile());
         this.#doubts.unanswered(mod, answersUnseen);
         for (const pending of rest) pending.doubted(error, mod, seen);
       },
@@ -380,7 +374,7 @@ export class ResourceWriter {
         this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;
         // A later batch may not look at the queue.
-        if (this.#doubts.areAnswersUnseen) this.settle(true);
+        if (this.#doubts?.areAnswersUnseen === true) this.settle(true);
         this.#next();
         return false;
       },

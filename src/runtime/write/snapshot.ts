@@ -28,8 +28,8 @@ import {
   ticketIn,
 } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Coordinated, Machine } from './machines.ts';
-import { type ChainEnd, NO_CHAIN, chainEnd } from './witness.ts';
+import type { Coordinated, Machine } from '../../core/machines.ts';
+import { CHAIN_TO_BEGIN, type ChainEnd, NO_CHAIN, chainEnd } from './witness.ts';
 import { isObject } from '../stored.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
@@ -64,6 +64,9 @@ export interface Snapshot<State extends Coordinated> {
   /** The create revision of each known ticket, by request; undefined while there are none, since most resources have none. */
   arrivals: Map<string, Revision> | undefined;
 }
+
+/** Of a lock or of a semaphore. */
+export type AnySnapshot = Snapshot<Coordinated>;
 
 /** A first guess: an unused resource with an empty queue. The commit compares it, so a wrong guess only costs a race. */
 export function unknownSnapshot<State extends Coordinated>(unused: State, revision: Revision): Snapshot<State> {
@@ -214,6 +217,7 @@ export function snapshotFrom<State extends Coordinated>(
   const queue = queueFrom(reads.queue, results);
   if (queue === undefined) return undefined;
   const pair = reads.record.in(results).pairs[0];
+  const head = reads.head?.in(results).pairs[0];
   const state = pair === undefined ? machine.unused : { ...machine.unused, record: recordOf(machine, pair) };
   return {
     state: queue.waiting.length === 0 ? state : { ...state, waiting: queue.waiting },
@@ -221,7 +225,7 @@ export function snapshotFrom<State extends Coordinated>(
     by: pair === undefined ? undefined : writerOf(pair),
     marks: pair === undefined ? NONE : marksOf(pair),
     // The record names the end of its chain, also to a reader that does not know yet whether the witness is on.
-    chain: chainEnd(pair, reads.head?.in(results).pairs[0]),
+    chain: head === undefined && !namesEntry(pair) ? noChain(pair) : chainEnd(pair, head),
     revision,
     queueRevision: revision,
     complete: queue.complete,
@@ -287,6 +291,15 @@ export function writerOf(pair: KeyValue): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whether a record names the last entry of its chain. Without a witness, none does. */
+export function namesEntry(pair: KeyValue | undefined): boolean {
+  return pair !== undefined && decode<RecordDocument<unknown>>(pair).head !== undefined;
+}
+
+function noChain(pair: KeyValue | undefined): ChainEnd {
+  return pair === undefined ? NO_CHAIN : CHAIN_TO_BEGIN;
 }
 
 /** Every write keeps the marks that it found, so that a mark is still there after other processes have written. */

@@ -39,6 +39,7 @@ import {
   WITNESS_SETTING,
 } from '../layout.ts';
 import { isObject } from '../stored.ts';
+import { DelegatedCommand, type PendingCommand } from './pending-command.ts';
 
 /** How an entry is added to a transaction. */
 export interface Link {
@@ -67,8 +68,9 @@ interface Host {
 export class Witness {
   /** The ends of chains that are in no document, as this process knows them. */
   readonly ends = new ChainEnds();
-  /** Undefined until the store was asked. */
-  #isOn: boolean | undefined;
+  /** False until the store was asked whether the witness is on. */
+  isKnown = false;
+  isOn = false;
   /** The mod revision of the setting, as it was read last. */
   #settingMod: Revision = 0;
   readonly #settings: WitnessSettings;
@@ -77,14 +79,6 @@ export class Witness {
   constructor(settings: WitnessSettings, host: Host) {
     this.#settings = settings;
     this.#host = host;
-  }
-
-  get isKnown(): boolean {
-    return this.#isOn !== undefined;
-  }
-
-  get isOn(): boolean {
-    return this.#isOn === true;
   }
 
   get component(): string | undefined {
@@ -129,7 +123,8 @@ export class Witness {
           (wanted === 'on' && found === undefined ? ', or try again when no other process is at work on this one' : ''),
       );
     }
-    this.#isOn = stored;
+    this.isKnown = true;
+    this.isOn = stored;
     this.#settingMod = found?.modRevision ?? 0;
   }
 
@@ -161,7 +156,7 @@ export class Witness {
    * that nobody has switched the witness on meanwhile, or the record would lack the write. `switchedOn` reads the answer.
    */
   unlessSwitchedOn(transaction: Transaction): Transaction {
-    if (this.#isOn === true || this.#host.session !== undefined) return transaction;
+    if (this.isOn || this.#host.session !== undefined) return transaction;
     const { compare, success, failure } = transaction;
     return {
       compare: [...compare, { key: WITNESS_SETTING, target: 'mod', is: '=', than: this.#settingMod }],
@@ -172,15 +167,25 @@ export class Witness {
 
   /** Whether a write that took the witness to be off has failed, and shows that the witness is on by now. */
   switchedOn({ succeeded, results }: TransactionResult): boolean {
-    if (succeeded || this.#isOn === true) return false;
+    if (succeeded || this.isOn) return false;
     const found = pairIn(results, WITNESS_SETTING);
     if (found === undefined) return false;
     this.#settingMod = found.modRevision;
-    this.#isOn = isStoredOn(found);
+    this.isOn = isStoredOn(found);
     return true;
   }
 
   // Entries
+
+  /**
+   * Says in the command who asked, and when: it may wait in the queue, or another process may write it. Also says that it is
+   * sensitive, even if the witness is off: the process that serves it may have switched the witness on.
+   */
+  stamp(pending: PendingCommand): void {
+    const { command } = pending;
+    if (command.origin !== undefined || pending instanceof DelegatedCommand) return;
+    pending.command = { ...command, origin: this.origin(command.trace, command.sensitive) };
+  }
 
   /** Who asks in this process, now. */
   origin(trace = this.trace, sensitive?: true): Origin {
@@ -260,6 +265,9 @@ export interface ChainEnd extends Head {
 
 /** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
 export const NO_CHAIN: ChainEnd = { seq: 0, hash: NO_ENTRY, keyMod: 0 };
+
+/** The record is there, and names no entry yet. The write compares the record. */
+export const CHAIN_TO_BEGIN: ChainEnd = { ...NO_CHAIN, keyMod: undefined };
 
 /** How many ends of chains are remembered: tasks that are published and forgotten come and go. */
 const REMEMBERED = 10_000;

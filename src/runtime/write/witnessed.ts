@@ -11,7 +11,7 @@ import {
 } from '../../core/index.ts';
 import { entered, enteredText, type WitnessedCommand } from '../../core/witness/index.ts';
 import { randomHex, sha256 } from '../../host/index.ts';
-import type { Coordinated } from './machines.ts';
+import type { Coordinated } from '../../core/machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
 
 /** A command that changed something, with its step and the state before it. */

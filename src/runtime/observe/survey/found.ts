@@ -9,7 +9,7 @@ import type {
 } from '../../../core/index.ts';
 import type { KeyValue } from '../../../store/index.ts';
 import { corrupt, resourceOfRecord, resourceOfTicket, type TicketDocument, ticketIn } from '../../layout.ts';
-import { lockMachine, semaphoreMachine } from '../../write/machines.ts';
+import { lockMachine, semaphoreMachine } from '../../../core/machines.ts';
 import { type Malformed, readEach } from '../../stored.ts';
 import { recordOf } from '../../write/snapshot.ts';
 

@@ -7,6 +7,7 @@
  *     a/ anchors ─┤
  *     c/ notes   ─┘
  */
+import type { ResourceKind } from '../../../core/machines.ts';
 import {
   availableSlots,
   type Drain,
@@ -26,16 +27,7 @@ import {
 } from '../../../core/index.ts';
 import { Failure } from '../../../failure.ts';
 import { prefixed, type ReadResult, type Revision } from '../../../store/index.ts';
-import {
-  ANCHORS,
-  CHILDREN,
-  processOf,
-  RECORDS,
-  type ResourceKeys,
-  resourceKeys,
-  type ResourceKind,
-  TICKETS,
-} from '../../layout.ts';
+import { ANCHORS, CHILDREN, processOf, RECORDS, type ResourceKeys, resourceKeys, TICKETS } from '../../layout.ts';
 import { aName, anObject, flag, oneOf, refuseWrongValues } from '../../options.ts';
 import { ownCopy } from '../../own-copy.ts';
 import type { Runtime } from '../../runtime.ts';

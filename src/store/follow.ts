@@ -1,7 +1,7 @@
 /** Follows a range of keys until a signal aborts: over broken connections, and past compacted history. */
-import type { Clock } from '../../clock.ts';
-import { Failure } from '../../failure.ts';
-import type { Changes, KeyRange, Revision, Store, WatchHint } from '../../store/index.ts';
+import type { Clock } from '../clock.ts';
+import { Failure } from '../failure.ts';
+import type { Changes, KeyRange, Revision, Store, WatchHint } from './contract.ts';
 
 export interface Follower {
   /** Gets every change once, in order. Must neither throw nor wait. */

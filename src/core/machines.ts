@@ -1,25 +1,20 @@
 /** The lock and the semaphore machine in one shape, so that one writer runs both. */
+import { freeLock, type Lock, type LockCommand, type LockOutcome, lockTransition } from './lock.ts';
+import type { Moment, Step } from './machine.ts';
+import type { Passed } from './queue.ts';
+import type { Request } from './machine.ts';
 import {
-  freeLock,
-  type Lock,
-  type LockCommand,
-  type LockOutcome,
-  lockTransition,
-  type Moment,
-  type Passed,
-  type Request,
   type Semaphore,
   type SemaphoreCommand,
   type SemaphoreOutcome,
   semaphoreTransition,
-  type Step,
   unusedSemaphore,
   usedSlots,
-} from '../../core/index.ts';
-import type { ResourceKind } from '../layout.ts';
-import type { AnyCommand, AnyOutcome } from './pending-command.ts';
+} from './semaphore.ts';
 
-/** What the runtime reads of the state of either machine. */
+export type ResourceKind = 'lock' | 'semaphore';
+
+/** What is the same in the state of either machine. */
 export interface Coordinated {
   readonly record: {
     readonly v: number;
@@ -42,9 +37,6 @@ export interface Machine<State extends Coordinated, Command, Outcome> {
   isClosed(state: State): boolean;
   readonly settle: Command;
 }
-
-/** Either of them, for what treats both alike. */
-export type AnyMachine = Machine<Coordinated, AnyCommand, AnyOutcome>;
 
 export const lockMachine: Machine<Lock, LockCommand, LockOutcome> = {
   kind: 'lock',
