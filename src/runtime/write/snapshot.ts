@@ -169,39 +169,41 @@ export function readLeases(operations: Operations, leases: readonly string[]): L
 }
 
 export function sawLeases(
-  runtime: Runtime,
+  runtime: Pick<Runtime, 'presence'>,
   reads: LeaseReads,
   { results, revision }: Pick<TransactionResult, 'results' | 'revision'>,
 ): void {
   for (const [lease, read] of reads) runtime.presence.sawLease(lease, read.in(results).pairs[0]?.version, revision);
 }
 
-/** Leases of holds of which this process knows nothing, as many as one transaction looks up. */
-export function unknownLeases(runtime: Runtime, states: readonly Coordinated[]): readonly string[] {
-  const unknown = states.flatMap(leasesOf).filter((lease) => !runtime.anchors.isKnown(lease));
-  return unknown.slice(0, MOST_LEASES);
+/** Leases of holds of which this process knows nothing. */
+export function unknownLeases(
+  { anchors }: Pick<Runtime, 'anchors'>,
+  states: readonly Coordinated[],
+): readonly string[] {
+  return states.flatMap(leasesOf).filter((lease) => !anchors.isKnown(lease));
 }
 
 /** Looks up the leases of holds of which nothing is known: a hold may only refuse a request if its lease is alive. */
 export function lookUpLeases(
-  runtime: Runtime,
+  runtime: Pick<Runtime, 'anchors' | 'commit' | 'presence'>,
   states: readonly Coordinated[],
   done: () => void,
   failed: (error: unknown) => void,
 ): void {
-  const unknown = unknownLeases(runtime, states);
-  if (unknown.length === 0) return done();
-  const operations = new Operations();
-  const anchors = readLeases(operations, unknown);
-  runtime.commit(
-    operations.always(),
-    (result) => {
+  // Each of them once: if more have ended than a process remembers, the first are unknown again after the last was looked up.
+  const unknown = [...new Set(unknownLeases(runtime, states))];
+  const next = (): void => {
+    if (unknown.length === 0) return done();
+    const operations = new Operations();
+    const anchors = readLeases(operations, unknown.splice(0, MOST_LEASES));
+    const read = (result: TransactionResult): void => {
       sawLeases(runtime, anchors, result);
-      // There may be more of them than one transaction can read.
-      lookUpLeases(runtime, states, done, failed);
-    },
-    failed,
-  );
+      next();
+    };
+    runtime.commit(operations.always(), read, failed);
+  };
+  next();
 }
 
 /**
