@@ -104,10 +104,11 @@ export class AnswersWorker extends User {
     const claim = await this.#patiently('takes a lock, detached', () => lock.acquireDetached({ holder: this.name }));
     await this.#patiently('extends it', () => lock.extend(claim, 4000));
     await this.#patiently('looks at it', () => lock.inspect());
-    await this.#patiently('releases it', () => lock.release(claim));
+    await this.#patiently('releases it', () => lock.release(claim), true);
   }
 
-  async #patiently<T>(what: string, call: () => Promise<T>): Promise<T> {
+  /** `isRelease`: without an answer, only history tells how the hold ended, and the store may have forgotten it since. */
+  async #patiently<T>(what: string, call: () => Promise<T>, isRelease = false): Promise<T> {
     const { clock } = this.process;
     const [since, begun] = [clock.monotonic(), this.world.now];
     this.doing = what;
@@ -115,9 +116,9 @@ export class AnswersWorker extends User {
       return await call();
     } catch (error) {
       const tookMs = clock.monotonic() - since;
-      // Only history tells how a hold ended that a release without an answer does not find any more.
-      const isForgotten = Failure.is(error, 'outcome-unknown') && this.world.forgottenAt >= begun;
-      const gaveUp = !isForgotten && (Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown'));
+      const isUnknown = Failure.is(error, 'outcome-unknown');
+      const isForgotten = isRelease && isUnknown && this.world.forgottenAt >= begun;
+      const gaveUp = !isForgotten && (isUnknown || Failure.is(error, 'unavailable'));
       if (gaveUp && tookMs < PATIENCE_MS && !(await this.#isClosed()))
         this.fail(`${this.name} ${what}: it gave up on the store after ${Math.round(tookMs)} ms`);
       throw error;
