@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensure, root } from './ensure.mjs';
-import { isPort, linkFor, portIn, startServer } from './serving.mjs';
+import { isPort, linkFor, onStop, portIn, startServer } from './serving.mjs';
 import { argumentsFor } from './usage.mjs';
 
 const args = argumentsFor(
@@ -43,7 +43,7 @@ ensure();
 const directory = mkdtempSync(join(tmpdir(), 'signalbox-demo-'));
 process.on('exit', () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
 const ended = new AbortController();
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => ended.abort());
+onStop(() => ended.abort());
 
 const served = await startServer({ store: `file:${join(directory, 'store')}?witness=on`, port });
 void served.ended.then(() => ended.abort());

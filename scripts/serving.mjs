@@ -66,6 +66,20 @@ async function started(store, port, hasOthers) {
   return { url, store: place, link: `${url}/#token=${token}`, child, ended };
 }
 
+/**
+ * Calls back for Ctrl-C and for a signal that ends. npm passes SIGTERM to the shell in which it runs this script, and a shell ends
+ * without passing it on: then this script has another parent.
+ */
+export function onStop(/** @type {() => void} */ stop) {
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, stop);
+  const parent = process.ppid;
+  const look = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(look);
+    stop();
+  }, 500).unref();
+}
+
 /** The number after `--port`; undefined if there is none. */
 export function portIn(/** @type {readonly string[]} */ args) {
   const at = args.indexOf('--port');

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ensure, root } from './ensure.mjs';
-import { isPort, linkFor, portIn, startServer } from './serving.mjs';
+import { isPort, linkFor, onStop, portIn, startServer } from './serving.mjs';
 import { argumentsFor } from './usage.mjs';
 
 const args = argumentsFor(
@@ -22,13 +22,11 @@ ensure();
 
 const served = await startServer({ store: storeOfClone(), port });
 let isAsked = false;
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
-  process.on(signal, () => {
-    // On a terminal Ctrl-C reaches the server as well, which does no harm twice.
-    isAsked = true;
-    served.child.kill('SIGTERM');
-  });
-}
+onStop(() => {
+  // On a terminal Ctrl-C reaches the server as well, which does no harm twice.
+  isAsked = true;
+  served.child.kill('SIGTERM');
+});
 const { url, store } = served;
 console.log(`
 signalbox is up, until Ctrl-C.

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { signalbox } from '../support/cli.ts';
 import { root } from '../house/sources.ts';
+import { until } from '../support/until.ts';
 import { built, isAlive, Place, type Started } from '../support/run-processes.ts';
 
 let place: Place;
@@ -49,6 +50,14 @@ describe('npm start', () => {
     expect(await server.ended).toMatchObject({ code: 0, stderr: '' });
     expect(server.stdout).toContain('The server has stopped');
     expect(await isUp(url)).toBe(false);
+  });
+
+  it('stops its server if a supervisor ends npm: the shell in between does not pass the signal on', async () => {
+    const command = `"$0" ${join(root, 'scripts', 'start.mjs')} --port 0; true`;
+    const shell = place.start('sh', ['-c', command, process.execPath], { stdin: '', env: {} });
+    const url = await addressOf(shell);
+    shell.kill('SIGTERM');
+    await until(async () => !(await isUp(url)));
   });
 
   it('takes the next port if another server has the usual one, and says so if the one it was given is taken', async () => {
