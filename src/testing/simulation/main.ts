@@ -109,7 +109,7 @@ async function runSeeds(): Promise<number> {
     console.log(`\n${seeds.told(false)}`);
     process.exit(130);
   });
-  const failed = jobs === 1 ? await runHere(seeds) : await runBeside(seeds, jobs);
+  const failed = await runBeside(seeds, jobs);
   console.log(seeds.told(failed === undefined));
   if (failed === undefined) return 0;
   // Runs the seed once more, with its trace, unless it never ends.
@@ -117,15 +117,6 @@ async function runSeeds(): Promise<number> {
     console.log((await simulate(failed.seed, failed.workload)).trace.join('\n'));
   }
   return told(failed);
-}
-
-async function runHere(seeds: Seeds): Promise<Failed | undefined> {
-  for (let share = seeds.take(); share !== undefined; share = seeds.take()) {
-    const result = await run(share, () => undefined);
-    if ('what' in result) return result;
-    seeds.add(share, result);
-  }
-  return undefined;
 }
 
 async function run(
