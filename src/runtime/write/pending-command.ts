@@ -279,12 +279,13 @@ export class Backlog {
   }
 
   takeReturned(): Returned | undefined {
-    return this.#returned.shift();
+    return this.#returned.length === 0 ? undefined : this.#returned.shift();
   }
 
-  /** Takes as many commands as fit into one write. */
-  take(): PendingCommand[] {
+  /** Takes as many commands as fit into one write; undefined if there are none. */
+  take(): PendingCommand[] | undefined {
     const pending = this.#pending;
+    if (pending.length === 0) return undefined;
     const count = fitting(pending);
     if (pending.length > count) return pending.splice(0, count);
     this.#pending = [];

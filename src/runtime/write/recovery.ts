@@ -175,10 +175,16 @@ export function isRepeat(
 
 /** Without commands whose mark says that they have landed, releases that nobody wants, and requests that the batch has twice. */
 export function withoutRepeats(batch: PendingCommand[], snapshot: Snapshot<Coordinated>): PendingCommand[] {
+  const first = batch[0];
+  // Almost every batch is one command with a caller, and that is never left out.
+  if (batch.length === 1 && first?.mark === undefined && !(first instanceof BackgroundCommand)) return batch;
+  return withoutUnwanted(batch, snapshot);
+}
+
+function withoutUnwanted(batch: PendingCommand[], snapshot: Snapshot<Coordinated>): PendingCommand[] {
   const isUnwanted = (pending: PendingCommand): boolean =>
     pending instanceof BackgroundCommand && (pending.onlyAt ?? snapshot.mod) !== snapshot.mod;
   if (batch.some(isUnwanted)) return batch.filter((pending) => !isUnwanted(pending));
-  if (batch.length === 1 && batch[0]?.mark === undefined) return batch;
   if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
     const rest = withoutMarked(batch, snapshot);
     if (rest.length < batch.length) return rest;

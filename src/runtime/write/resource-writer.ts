@@ -154,7 +154,7 @@ export class ResourceWriter {
     const returned = this.#backlog.takeReturned();
     if (returned !== undefined) return this.#recovery.failed(returned.error, this.#again(returned.batch));
     const batch = this.#backlog.take();
-    if (batch.length > 0) return this.#attempt(batch);
+    if (batch !== undefined) return this.#attempt(batch);
     this.#busy = false;
     this.checkIdle();
   }
