@@ -197,8 +197,9 @@ export class ResourceWriter {
     const { asked } = this.#backlog;
     const { agedMs } = this.#cached;
     const seen = host.revision;
+    const comparesSession = host.sender.id !== '' && decision.newcomers.length > 0;
     host.commit(
-      witness.unlessSwitchedOn(committed.transaction),
+      witness.unlessSwitchedOn(committed.transaction, comparesSession),
       (result) => {
         this.#recovery.answered();
         witness.switchedOn(result);

@@ -159,9 +159,10 @@ export class Witness {
   /**
    * The transaction of a process that takes the witness to be off. Without a session it may be wrong: the write then compares
    * that nobody has switched the witness on meanwhile, or the record would lack the write. `switchedOn` reads the answer.
+   * `comparesSession`: the transaction fails unless the session is alive, so the clock need not be read for it.
    */
-  unlessSwitchedOn(transaction: Transaction): Transaction {
-    if (this.#isOn === true || this.#host.session !== undefined) return transaction;
+  unlessSwitchedOn(transaction: Transaction, comparesSession = false): Transaction {
+    if (this.#isOn === true || comparesSession || this.#host.session !== undefined) return transaction;
     const { compare, success, failure } = transaction;
     return {
       compare: [...compare, { key: WITNESS_SETTING, target: 'mod', is: '=', than: this.#settingMod }],
