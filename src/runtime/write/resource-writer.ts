@@ -50,9 +50,10 @@ export class ResourceWriter {
   readonly #delegation: Delegation;
   readonly #backlog = new Backlog();
   #busy = false;
-  #onIdle: (() => void)[] = [];
-  readonly #recovery: Recovery;
-  readonly #doubts = new Doubts(() => this.#reconcile());
+  // Made when they are needed, which is seldom: a process may have a hundred thousand writers.
+  #onIdle: (() => void)[] | undefined;
+  #recovery: Recovery | undefined;
+  #doubts: Doubts | undefined;
 
   constructor(machine: AnyMachine, name: string, host: Runtime) {
     this.#machine = machine;
@@ -61,7 +62,6 @@ export class ResourceWriter {
     this.keys = resourceKeys(machine.kind, name);
     this.#cached = new CachedState(machine, this.keys, host);
     this.#delegation = new Delegation(this, host);
-    this.#recovery = new Recovery(host);
   }
 
   submit(pending: PendingCommand): void {
@@ -88,7 +88,7 @@ export class ResourceWriter {
   /** Resolves once no command is under way, neither a wanted nor an abandoned one. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
-      this.#onIdle.push(resolve);
+      (this.#onIdle ??= []).push(resolve);
       this.checkIdle();
     });
   }
@@ -103,7 +103,7 @@ export class ResourceWriter {
 
   /** Resolves `idle` if nothing is under way. */
   checkIdle(): void {
-    if (this.#onIdle.length === 0 || this.#busy || this.#delegation.isUnderWay) return;
+    if (this.#onIdle === undefined || this.#busy || this.#delegation.isUnderWay) return;
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
@@ -140,7 +140,7 @@ export class ResourceWriter {
 
   #takeOverReport(): void {
     this.#cached.takeOverReport();
-    this.#doubts.sawRecord(this.#cached.snapshot.mod);
+    this.#doubts?.sawRecord(this.#cached.snapshot.mod);
   }
 
   /** Reads the whole state from the store. */
@@ -152,7 +152,7 @@ export class ResourceWriter {
   #next(): void {
     this.#takeOverReport();
     const returned = this.#backlog.takeReturned();
-    if (returned !== undefined) return this.#recovery.failed(returned.error, this.#again(returned.batch));
+    if (returned !== undefined) return this.#recovering.failed(returned.error, this.#again(returned.batch));
     const batch = this.#backlog.take();
     if (batch !== undefined) return this.#attempt(batch);
     this.#busy = false;
@@ -201,14 +201,14 @@ export class ResourceWriter {
     host.commit(
       witness.unlessSwitchedOn(committed.transaction, comparesSession),
       (result) => {
-        this.#recovery.answered();
+        this.#recovery?.answered();
         witness.switchedOn(result);
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
       (error) => {
         const answersUnseen = !committed.changesRecord && decision.answers.length > 0;
-        this.#recovery.failed(error, this.#again(batch, seen, answersUnseen));
+        this.#recovering.failed(error, this.#again(batch, seen, answersUnseen));
       },
     );
   }
@@ -217,11 +217,19 @@ export class ResourceWriter {
   #askWitness(batch: PendingCommand[]): void {
     this.#host.witness.know(
       () => {
-        this.#recovery.read();
+        this.#recovery?.read();
         this.#attempt(batch);
       },
-      (error) => this.#recovery.unread(error, this.#again(batch)),
+      (error) => this.#unread(error, batch),
     );
+  }
+
+  get #recovering(): Recovery {
+    return (this.#recovery ??= new Recovery(this.#host));
+  }
+
+  #unread(error: unknown, batch: PendingCommand[]): void {
+    this.#recovering.unread(error, this.#again(batch));
   }
 
   /** The batch would change nothing. That is an answer only if the state was read after the commands were submitted. */
@@ -232,7 +240,7 @@ export class ResourceWriter {
   }
 
   #decided(): void {
-    this.#doubts.decidedAgain();
+    this.#doubts?.decidedAgain();
     this.#next();
   }
 
@@ -259,17 +267,17 @@ export class ResourceWriter {
     const { asked } = this.#backlog;
     this.#cached.refresh(whole, {
       done: (snapshot) => {
-        this.#recovery.read();
+        this.#recovery?.read();
         this.#adopt(batch, snapshot, asked, () => {
           if (whole) this.#cached.wholeSince = asked;
           this.#attempt(batch);
         });
       },
       malformed: (error) => {
-        this.#recovery.read();
+        this.#recovery?.read();
         this.#fail(batch, error);
       },
-      unread: (error) => this.#recovery.unread(error, this.#again(batch)),
+      unread: (error) => this.#unread(error, batch),
     });
   }
 
@@ -282,9 +290,8 @@ export class ResourceWriter {
   ): void {
     if (snapshot === undefined) return this.#refresh(batch, true);
     this.#cached.adopt(snapshot, asked);
-    this.#doubts.sawRecord(this.#cached.snapshot.mod);
-    const unread = (error: unknown): void => this.#recovery.unread(error, this.#again(batch));
-    lookUpLeases(this.#host, [snapshot.state], decide, unread);
+    this.#doubts?.sawRecord(this.#cached.snapshot.mod);
+    lookUpLeases(this.#host, [snapshot.state], decide, (error) => this.#unread(error, batch));
   }
 
   /** A write without an answer may have changed what others in this process hold or wait for. */
@@ -303,7 +310,7 @@ export class ResourceWriter {
     const known = commit.changesRecord || decision.restsOnRecord;
     this.#cached.advance(decision, commit, result);
     if (commit.changesRecord) {
-      this.#doubts.overwritten();
+      this.#doubts?.overwritten();
       this.#delegation.wrote();
     }
     if (known) this.#cached.since = asked;
@@ -319,7 +326,7 @@ export class ResourceWriter {
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    this.#doubts.decidedAgain();
+    this.#doubts?.decidedAgain();
     if (decision.touched >= SERVED || this.#cached.leavesUnserved(batch, decision, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
@@ -328,7 +335,7 @@ export class ResourceWriter {
   /** Takes over the record that a write of tickets alone read. */
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
     if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
-    this.#doubts.sawRecord(this.#cached.snapshot.mod);
+    this.#doubts?.sawRecord(this.#cached.snapshot.mod);
     if (this.#cached.ticketsLeaveUnserved(commit)) this.settle();
   }
 
@@ -371,6 +378,7 @@ export class ResourceWriter {
     return {
       doubted: (error) => {
         const { mod } = this.#cached.snapshot;
+        this.#doubts ??= new Doubts(() => this.#reconcile());
         this.#doubts.unanswered(mod, answersUnseen);
         for (const pending of rest) pending.doubted(error, mod, seen);
       },
@@ -381,7 +389,7 @@ export class ResourceWriter {
         this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;
         // A later batch may not look at the queue.
-        if (this.#doubts.areAnswersUnseen) this.settle(true);
+        if (this.#doubts?.areAnswersUnseen === true) this.settle(true);
         this.#next();
         return false;
       },
