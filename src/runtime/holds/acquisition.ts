@@ -24,12 +24,18 @@ import type { Trace } from '../tracer.ts';
 import type { Waiter } from './holdings.ts';
 
 /** Makes the caller's value of an outcome; undefined if the outcome is a refusal. */
-export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options) => T | Promise<T> | undefined;
+export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options, of: Granted) => T | Promise<T> | undefined;
+
+/** Where a grant came from. */
+export interface Granted {
+  readonly runtime: Runtime;
+  readonly writer: ResourceWriter;
+}
 
 export class Acquisition<T, Options extends WaitOptions | undefined> extends PendingCommand implements Waiter {
   readonly writer: ResourceWriter;
   readonly process: string;
-  readonly #runtime: Runtime;
+  readonly runtime: Runtime;
   readonly #options: Options;
   readonly #deliver: Deliver<T, Options>;
   readonly #resolve: (value: T | Promise<T>) => void;
@@ -66,7 +72,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   ) {
     super(command, until);
     this.#since = since;
-    this.#runtime = runtime;
+    this.runtime = runtime;
     this.writer = writer;
     this.process = process;
     this.#options = options;
@@ -105,7 +111,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   ask(): void {
     if (this.#options !== undefined && this.#isAbortedOr(this.#options)) return;
     // The grant may arrive before the outcome `queued`, except on a store that answers at once.
-    if (this.command.wait === true && !this.#runtime.answersAtOnce) this.#expect();
+    if (this.command.wait === true && !this.runtime.answersAtOnce) this.#expect();
     this.writer.submit(this);
   }
 
@@ -119,7 +125,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       onAbort(signal, this.#onAbort);
     }
     if (waitMs !== undefined && waitMs > 0) {
-      this.#timer = this.#runtime.clock.timer(waitMs, () => this.#timedOut(waitMs));
+      this.#timer = this.runtime.clock.timer(waitMs, () => this.#timedOut(waitMs));
     }
     return false;
   }
@@ -146,16 +152,16 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       return this.#refuse(error);
     }
     // A request without an explicit holder holds nothing else, so nobody can be waiting for it.
-    if (this.holder !== this.command.id) this.#runtime.waitChanged();
+    if (this.holder !== this.command.id) this.runtime.waitChanged();
   }
 
   #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
     const id = this.#ticketId;
-    this.#runtime.holdings.park(id, this.writer.resource, this.holder, this.#askedAt);
+    this.runtime.holdings.park(id, this.writer.resource, this.holder, this.#askedAt);
     this.#finish('answered');
     this.#trace?.end('queued', false);
-    if (this.#met === true) this.#runtime.measures.of(this.writer.resource).conflict();
-    if (this.holder !== this.command.id) this.#runtime.waitChanged();
+    if (this.#met === true) this.runtime.measures.of(this.writer.resource).conflict();
+    if (this.holder !== this.command.id) this.runtime.waitChanged();
     this.#resolve(parks(id, status));
   }
 
@@ -176,22 +182,22 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // The request was sent again, and granted again after its first grant was lost: no hold object has this grant.
     const { id } = this.command;
-    const isParked = this.#end === 'answered' && this.#runtime.holdings.answeredParked(id ?? '', outcome);
+    const isParked = this.#end === 'answered' && this.runtime.holdings.answeredParked(id ?? '', outcome);
     if (isParked) return;
-    if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.holdings.has(id ?? '')) this.#withdraw();
+    if (this.#end === 'answered' && granted.hold?.id === id && !this.runtime.holdings.has(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     const { hold } = granted;
-    if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
+    if (hold !== undefined && hold.id !== id && this.runtime.isForsaken(hold)) return this.#askAnew(hold);
     // The request may have been sent again before this answer came, and be in the queue a second time, where no caller waits for
     // it.
     const isDone = hold === undefined || granted.kind === 'extended' || granted.kind === 'already-held';
     this.#finish(isDone ? 'given-up' : 'answered');
     // Checked here and not earlier: this is the last moment before control returns to the caller.
-    if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
+    if (granted.hold !== undefined && this.runtime.session?.id !== this.process) {
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
     }
-    if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder, this.writer.resource);
-    if (granted.hold !== undefined && this.#runtime.holdings.wasLostEarly(granted.hold.id, granted.hold.token)) {
+    if (this.holder !== this.command.id) this.runtime.grantedTo(this.holder, this.writer.resource);
+    if (granted.hold !== undefined && this.runtime.holdings.wasLostEarly(granted.hold.id, granted.hold.token)) {
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'lost' }));
     }
     const fault = hold === undefined ? undefined : wrongGrant(this.writer.resource, this.#askedFor, hold);
@@ -199,7 +205,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       this.#withdraw();
       return this.#refuse(fault);
     }
-    const value = this.#deliver(granted, this.#options);
+    const value = this.#deliver(granted, this.#options, this);
     if (value === undefined) return this.#refuse(new NotAcquired(this.writer.resource, this.#refusalOf(granted)));
     if (hold === undefined) this.#measureFailure(granted.kind);
     else if (value instanceof Promise)
@@ -222,24 +228,24 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #measureFailure(why: string): void {
     this.#trace?.end(why, true);
     if (this.command.kind !== 'acquire') return;
-    const measures = this.#runtime.measures.of(this.writer.resource);
+    const measures = this.runtime.measures.of(this.writer.resource);
     measures.failed();
     if (this.#met ?? (why === 'busy' || why === 'full' || why === 'timed-out')) measures.conflict();
   }
 
   #measureGrant(granted: AnyOutcome): void {
-    const { measures } = this.#runtime;
+    const { measures } = this.runtime;
     if (this.#trace !== undefined) this.#traceGrant(granted, this.#trace);
     if (this.command.kind !== 'acquire') return;
     const counted = measures.of(this.writer.resource);
     // The session was checked a moment ago, and read the clock.
-    counted.acquired(Math.max(0, this.#runtime.lookedAt - this.#askedAt));
+    counted.acquired(Math.max(0, this.runtime.lookedAt - this.#askedAt));
     if (this.#met === true) counted.conflict();
     if (granted.kind === 'reclaimed') counted.claimedStale((granted as { from?: readonly Hold[] }).from?.length ?? 1);
   }
 
   get #askedAt(): number {
-    return this.#since ?? this.until - this.#runtime.options.requestTimeoutMs;
+    return this.#since ?? this.until - this.runtime.options.requestTimeoutMs;
   }
 
   #traceGrant({ kind, hold }: AnyOutcome, trace: Trace): void {
@@ -250,7 +256,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     const isDetached = (this.command as { readonly detached?: true }).detached === true;
     if (this.command.kind !== 'acquire' || isDetached || hold?.id !== id) return;
     const next = trace.next('hold', { resource: this.writer.resource, holder: this.holder, ...fields });
-    this.#runtime.holdings.traced(hold?.id ?? '', next);
+    this.runtime.holdings.traced(hold?.id ?? '', next);
   }
 
   /** What the grant is checked against. An upgrade changes an existing hold, which keeps its lease. */
@@ -283,7 +289,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
    * request that may wait is submitted again until the hold is gone; one that may not is refused.
    */
   #askAnew(hold: Hold): void {
-    if (this.#runtime.session?.id !== this.process) return this.sessionEnded();
+    if (this.runtime.session?.id !== this.process) return this.sessionEnded();
     const anew = this.#anew++;
     if (this.command.wait !== true && anew > 0) {
       const isLock = this.writer.resource.startsWith('lock/');
@@ -292,11 +298,11 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     }
     // Sent as a repeat: the same answer may come twice, from a letter and the writer, and a write may have this request now.
     const ask = (): void => {
-      if (!this.isOver) this.writer.submit(new Again(this, this.#runtime.giveUpAt()));
+      if (!this.isOver) this.writer.submit(new Again(this, this.runtime.giveUpAt()));
     };
     // Without a pause the first time: the same writer already has the command that ends the hold.
     if (anew === 0) ask();
-    else this.#runtime.later(backoffMs(anew - 1), ask);
+    else this.runtime.later(backoffMs(anew - 1), ask);
   }
 
   sessionEnded(): void {
@@ -320,7 +326,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#finish('given-up');
     this.#withdraw();
     const { resource } = this.writer;
-    tellHolders(this.#runtime, resource, this.#holders, (holders) => {
+    tellHolders(this.runtime, resource, this.#holders, (holders) => {
       this.#refuse(new NotAcquired(resource, { kind: 'timed-out', waitedMs, holders: this.#others(holders) }));
     });
   }
@@ -332,12 +338,12 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #expect(): void {
     this.#isExpected = true;
-    this.#runtime.waiters.add(this.#ticketId, this);
+    this.runtime.waiters.add(this.#ticketId, this);
   }
 
   #finish(end: 'answered' | 'given-up'): void {
     this.#end = end;
-    if (this.#isExpected) this.#runtime.waiters.delete(this.#ticketId);
+    if (this.#isExpected) this.runtime.waiters.delete(this.#ticketId);
     this.#timer?.cancel();
     if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
   }

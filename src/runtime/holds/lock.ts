@@ -8,7 +8,7 @@ import type {
   LockOutcome,
   Request,
 } from '../../core/index.ts';
-import { UpgradeAcquisition } from './acquisition.ts';
+import { type Granted, UpgradeAcquisition } from './acquisition.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
 import { inconsistent } from '../layout.ts';
@@ -78,13 +78,13 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   acquire(options?: LockOptions<Meta> & WaitOptions): Promise<LockHold> {
-    return this.#resource.ask(options, mayWait(options?.strategy), this.#holdOf);
+    return this.#resource.ask(options, mayWait(options?.strategy), holdOf);
   }
 
   /** Answers at once, and does not throw if the lock is held. */
   tryAcquire(options?: LockOptions<Meta>): Promise<LockAttempt> {
-    return this.#resource.ask<LockAttempt, LockOptions<Meta> | undefined>(options, false, (outcome) =>
-      attemptOf<LockHold, LockAttempt>(outcome, this.#holdOf(outcome, options)),
+    return this.#resource.ask<LockAttempt, LockOptions<Meta> | undefined>(options, false, (outcome, asked, of) =>
+      attemptOf<LockHold, LockAttempt>(outcome, holdOf(outcome, asked, of)),
     );
   }
 
@@ -145,20 +145,20 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
   async isStale(): Promise<boolean> {
     return (await this.inspect()).holders.some((held) => held.isStale);
   }
+}
 
-  readonly #holdOf = (
-    outcome: AnyOutcome,
-    options: LockOptions<unknown> | undefined,
-  ): LockHold | Promise<LockHold> | undefined => {
-    const { runtime, writer } = this.#resource;
-    if (outcome.hold === undefined) return undefined;
-    const grant = outcome.hold as LockGrant;
-    const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
-    const kept = new KeptLockHold(runtime, writer, grant, runtime.sender.id, reentry);
-    refuseReader(kept, options?.mode);
-    const given = kept.handOut();
-    return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
-  };
+function holdOf(
+  outcome: AnyOutcome,
+  options: LockOptions<unknown> | undefined,
+  { runtime, writer }: Granted,
+): LockHold | Promise<LockHold> | undefined {
+  if (outcome.hold === undefined) return undefined;
+  const grant = outcome.hold as LockGrant;
+  const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
+  const kept = new KeptLockHold(runtime, writer, grant, runtime.sender.id, reentry);
+  refuseReader(kept, options?.mode);
+  const given = kept.handOut();
+  return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
 }
 
 function shownHold({ grant, detached }: Given): LockHeld {

@@ -15,6 +15,7 @@ import {
   settingsProblem,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
+import type { Granted } from './acquisition.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
 import { semaphoreMachine } from '../../core/machines.ts';
@@ -130,13 +131,15 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
 
   /** Waits for the slots. Throws `NotAcquired` if they cannot be had. */
   acquire(options?: SemaphoreOptions<Meta> & WaitOptions): Promise<SemaphoreHold> {
-    return this.#resource.ask(options, mayWait(options?.strategy), this.#holdOf);
+    return this.#resource.ask(options, mayWait(options?.strategy), holdOf);
   }
 
   /** Answers at once, and does not throw if the semaphore is full. */
   tryAcquire(options?: SemaphoreOptions<Meta>): Promise<SemaphoreAttempt> {
-    return this.#resource.ask<SemaphoreAttempt, SemaphoreOptions<Meta> | undefined>(options, false, (outcome) =>
-      attemptOf<SemaphoreHold, SemaphoreAttempt>(outcome, this.#holdOf(outcome)),
+    return this.#resource.ask<SemaphoreAttempt, SemaphoreOptions<Meta> | undefined>(
+      options,
+      false,
+      (outcome, asked, of) => attemptOf<SemaphoreHold, SemaphoreAttempt>(outcome, holdOf(outcome, asked, of)),
     );
   }
 
@@ -231,16 +234,19 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
   async staleHolders(): Promise<readonly HolderView<Meta>[]> {
     return (await this.inspect()).holders.filter((holder) => holder.isStale);
   }
+}
 
-  readonly #holdOf = (outcome: AnyOutcome): SemaphoreHold | Promise<SemaphoreHold> | undefined => {
-    const { runtime, writer } = this.#resource;
-    if (outcome.hold === undefined) return undefined;
-    const grant = outcome.hold as SemaphoreGrant;
-    const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
-    const kept = new KeptSemaphoreHold(runtime, writer, grant, runtime.sender.id, reentry);
-    const given = kept.handOut();
-    return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
-  };
+function holdOf(
+  outcome: AnyOutcome,
+  _options: SemaphoreOptions<unknown> | undefined,
+  { runtime, writer }: Granted,
+): SemaphoreHold | Promise<SemaphoreHold> | undefined {
+  if (outcome.hold === undefined) return undefined;
+  const grant = outcome.hold as SemaphoreGrant;
+  const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
+  const kept = new KeptSemaphoreHold(runtime, writer, grant, runtime.sender.id, reentry);
+  const given = kept.handOut();
+  return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
 }
 
 function shownHold({ grant, detached }: Given): SlotsHeld {

@@ -276,23 +276,24 @@ export class Backlog {
   asked = 0;
   #pending: PendingCommand[] = [];
   /** Delegated commands that the keeper did not answer. */
-  readonly #returned: Returned[] = [];
+  #returned: Returned[] | undefined;
 
   add(pending: PendingCommand): void {
     this.#pending.push(pending);
   }
 
   addReturned(batch: PendingCommand[], error: unknown): void {
-    this.#returned.push({ batch, error });
+    (this.#returned ??= []).push({ batch, error });
   }
 
   takeReturned(): Returned | undefined {
-    return this.#returned.shift();
+    return this.#returned?.shift();
   }
 
-  /** Takes as many commands as fit into one write. */
-  take(): PendingCommand[] {
+  /** Takes as many commands as fit into one write; undefined if there are none. */
+  take(): PendingCommand[] | undefined {
     const pending = this.#pending;
+    if (pending.length === 0) return undefined;
     const count = fitting(pending);
     if (pending.length > count) return pending.splice(0, count);
     this.#pending = [];
@@ -310,7 +311,7 @@ export class Backlog {
   /** Fails the commands whose time is up: it may be over before the store answers again. */
   failLate(now: number, error: unknown): void {
     this.#pending = inTime(this.#pending, now, error);
-    for (const returned of this.#returned) returned.batch = inTime(returned.batch, now, returned.error);
+    for (const returned of this.#returned ?? []) returned.batch = inTime(returned.batch, now, returned.error);
   }
 }
 

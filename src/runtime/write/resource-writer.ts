@@ -49,7 +49,7 @@ export class ResourceWriter {
   #delegation: Delegation | undefined;
   readonly #backlog = new Backlog();
   #busy = false;
-  #onIdle: (() => void)[] = [];
+  #onIdle: (() => void)[] | undefined;
   /** Undefined while the store answers. */
   #recovery: Recovery | undefined;
   /** Undefined until a write got no answer. */
@@ -77,7 +77,7 @@ export class ResourceWriter {
   /** Resolves once no command is under way, neither a wanted nor an abandoned one. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
-      this.#onIdle.push(resolve);
+      (this.#onIdle ??= []).push(resolve);
       this.checkIdle();
     });
   }
@@ -92,7 +92,7 @@ export class ResourceWriter {
 
   /** Resolves `idle` if nothing is under way. */
   checkIdle(): void {
-    if (this.#onIdle.length === 0 || this.#busy || this.#delegation?.isUnderWay === true) return;
+    if (this.#onIdle === undefined || this.#busy || this.#delegation?.isUnderWay === true) return;
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
@@ -145,7 +145,7 @@ export class ResourceWriter {
     const returned = this.#backlog.takeReturned();
     if (returned !== undefined) return this.#recovering.failed(returned.error, this.#again(returned.batch));
     const batch = this.#backlog.take();
-    if (batch.length > 0) return this.#attempt(batch);
+    if (batch !== undefined) return this.#attempt(batch);
     this.#busy = false;
     this.checkIdle();
   }
@@ -192,7 +192,9 @@ export class ResourceWriter {
     const { asked } = this.#backlog;
     const { agedMs } = this.cached;
     const seen = host.revision;
-    const mayBeWitnessed = !witness.isOn && host.session === undefined;
+    // The witness can only be switched on while there is no session, and a newcomer's write compares its own.
+    const comparesSession = decision.newcomers.length > 0 && host.sender.id !== '';
+    const mayBeWitnessed = !witness.isOn && !comparesSession && host.session === undefined;
     host.commit(
       mayBeWitnessed ? witness.unlessSwitchedOn(committed.transaction) : committed.transaction,
       (result) => {
