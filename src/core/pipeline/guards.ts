@@ -1,6 +1,7 @@
 /** The guards of a phase: a condition, a guard, or a list of them. */
 import { conditionKeys, parseCondition } from '../guard/parse.ts';
-import type { Condition, Guard, OnFailure } from '../guard/index.ts';
+import type { Condition } from '../guard/condition.ts';
+import type { Guard, OnFailure } from '../guard/guard.ts';
 import { isRecord, name, type Path } from '../shape.ts';
 import { shown } from '../shown.ts';
 import { MOST_ITEMS, present, type Read, type Reading } from './reading.ts';

@@ -1,5 +1,7 @@
 /** What the outcomes of a phase's guards mean for the pipeline: it goes on, it is blocked, or it fails. */
-import { type Guard, type GuardOutcome, type Missing, type OnFailure, polledInputs, wakesOn } from '../guard/index.ts';
+import { type Guard, type GuardOutcome, type OnFailure, wakesOn } from '../guard/guard.ts';
+import type { Missing } from '../guard/evaluate.ts';
+import { polledInputs } from '../guard/wake.ts';
 import { type Event, event, type Moment, unreachable } from '../machine.ts';
 import type { Blocked, BlockingGuard } from './record.ts';
 import type { Phase } from './runbook.ts';

@@ -1,7 +1,7 @@
 /** The settings of a phase: how long, how often, in which environment, and what if it fails. */
 import { DURATIONS, durationMs, LONGEST_MS } from '../duration.ts';
 import { patternProblem } from '../event-names.ts';
-import type { OnFailure } from '../guard/index.ts';
+import type { OnFailure } from '../guard/guard.ts';
 import { isRecord, type Path } from '../shape.ts';
 import { shown } from '../shown.ts';
 import { outputNameProblem } from './outputs.ts';
