@@ -1,6 +1,7 @@
 /** Checks whether a request makes sense, whatever the state. Every entry point calls it once. */
 import { nameProblem } from './name.ts';
 import { shown } from './shown.ts';
+import { bytesIn } from './utf8.ts';
 
 export const LOWEST_PRIORITY = -100;
 export const HIGHEST_PRIORITY = 100;
@@ -144,7 +145,7 @@ function isPlain(value: object): boolean {
 }
 
 function sizeProblem(value: unknown, what: string, largest = LARGEST_METADATA_BYTES): string | undefined {
-  const bytes = new TextEncoder().encode(JSON.stringify(value)).length;
+  const bytes = bytesIn(JSON.stringify(value));
   return bytes > largest ? tooLarge(what, String(bytes), largest) : undefined;
 }
 

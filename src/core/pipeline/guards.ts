@@ -4,7 +4,7 @@ import type { Condition } from '../guard/condition.ts';
 import type { Guard, OnFailure } from '../guard/guard.ts';
 import { isRecord, name, type Path } from '../shape.ts';
 import { shown } from '../shown.ts';
-import { MOST_ITEMS, present, type Read, type Reading } from './reading.ts';
+import { MOST_ITEMS, present, type Read, type Reading, shaped } from './reading.ts';
 import { onFailure, wakeOn } from './settings.ts';
 
 /** The settings of the phase, for guards without their own. */
@@ -60,7 +60,7 @@ export function guardOf(
   const fields = reading.fields(value, path, ['condition'], BESIDES);
   if (fields === undefined) return undefined;
   const own = {
-    id: reading.field(fields, 'id', path, guardId),
+    id: reading.field(fields, 'id', path, shaped<string>(name)),
     onFailure: reading.field(fields, 'onFailure', path, onFailure),
     wakeOn: reading.field(fields, 'wakeOn', path, wakeOn),
   };
@@ -74,12 +74,6 @@ export function guardOf(
     ...(own.wakeOn !== undefined && { wakeOn: own.wakeOn }),
   };
 }
-
-const guardId: Read<string> = (reading, value, path) => {
-  const problems = name(value, path);
-  reading.problems.push(...problems);
-  return problems.length === 0 ? (value as string) : undefined;
-};
 
 function conditionOf(reading: Reading, value: unknown, path: Path): Condition | undefined {
   const parsed = parseCondition(value);

@@ -106,10 +106,3 @@ function mended(value: Json): Json {
 export function wellFormed(text: string): string {
   return HALF_PAIR.test(text) ? text.replace(HALF_PAIRS, '\ufffd') : text;
 }
-
-const encoder = new TextEncoder();
-
-/** The length in UTF-8. */
-export function bytesIn(text: string): number {
-  return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
-}

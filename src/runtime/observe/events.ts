@@ -6,6 +6,7 @@
  * it has missed events, and should read the state itself. Nothing is lost silently.
  */
 import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
+import { leasesOf } from '../../core/hold.ts';
 import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { follow, startsOnce } from '../session/follow.ts';
@@ -233,8 +234,7 @@ function documentProblem({ record, events = [] }: Fields): string | undefined {
 /** `record`: that of a lock or a semaphore. */
 export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
   const { holds = [] } = record as { readonly holds?: readonly Hold[] };
-  const leases = holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
-  return { leases, revision: modRevision };
+  return { leases: leasesOf(holds), revision: modRevision };
 }
 
 /** A new ticket is itself the event that a request waits. */

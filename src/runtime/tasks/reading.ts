@@ -171,7 +171,7 @@ function bookkeepingOf(json: unknown): TaskBookkeeping {
   const right = Object.entries(rest).filter(([name, value]) => FIELDS[name as keyof typeof FIELDS]?.(value) ?? true);
   return {
     ...Object.fromEntries(right),
-    attempts: isCount(attempts) ? (attempts as number) : 0,
+    attempts: isCount(attempts) ? attempts : 0,
     events: Array.isArray(events) ? (events as Event[]).filter(isEvent) : [],
   };
 }

@@ -216,8 +216,8 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
   const { keepMs, keepMost, horizon, marks } = json;
   return {
     keepMs: keepTime.fits(keepMs) ? (keepMs as number) : none.keepMs,
-    keepMost: isCount(keepMost) ? (keepMost as number) : none.keepMost,
-    horizon: isCount(horizon) ? (horizon as number) : 0,
+    keepMost: isCount(keepMost) ? keepMost : none.keepMost,
+    horizon: isCount(horizon) ? horizon : 0,
     marks: Array.isArray(marks) ? marks.filter(isMark) : [],
   };
 }

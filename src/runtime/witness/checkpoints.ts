@@ -81,7 +81,7 @@ export async function readSealed(runtime: Runtime): Promise<Sealed> {
   if (!isCount(number) || typeof hash !== 'string' || typeof time !== 'number')
     throw corrupt(SEALED, 'it names no checkpoint');
   return {
-    number: number as number,
+    number,
     hash,
     time,
     isSigned: isSigned === true,
