@@ -9,7 +9,7 @@ import {
   requiredInputs,
 } from '../../core/index.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
-import type { GuardWatch } from '../guards/watch.ts';
+import { type GuardWatch, nextWithin } from '../guards/watch.ts';
 import type { Runtime } from '../runtime.ts';
 import { pipelineResource } from './keys.ts';
 import type { RecordStore } from './record-store.ts';
@@ -87,12 +87,7 @@ export class PhaseGuards {
 
   /** Waits until another look is worth it, or `againMs` have passed. */
   async nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
-    const { over, runtime } = this.#of;
-    if (againMs === undefined) return void (await watch.next(over));
-    const enough = new AbortController();
-    const timer = runtime.later(againMs, () => enough.abort(), false);
-    await watch.next(AbortSignal.any([over, enough.signal]));
-    timer.cancel();
+    await nextWithin(watch, againMs, this.#of.runtime.clock, this.#of.over);
   }
 }
 

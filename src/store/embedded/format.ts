@@ -3,6 +3,7 @@
  * file. The first page is in the file, or, if it was changed since, in the log next to it (`-wal`).
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
+import { ifPossible } from '../../host/index.ts';
 
 /** These values are those of SQLite's documentation of its file formats. */
 const MAGIC = 'SQLite format 3\0';
@@ -32,23 +33,12 @@ export function formatOf(file: string): FileFormat | undefined {
 
 /** Whether this process has the file open, in any of its threads and through any copy of this module. Only Linux tells. */
 export function isOpenHere({ dev, ino }: Stats): boolean {
-  return descriptors().some((descriptor) => {
-    try {
-      const open = statSync(`/proc/self/fd/${descriptor}`, { throwIfNoEntry: false });
-      return open !== undefined && open.dev === dev && open.ino === ino;
-    } catch {
-      // The descriptor was closed meanwhile, or leads to where this user may not look.
-      return false;
-    }
+  const descriptors = ifPossible(() => readdirSync('/proc/self/fd')) ?? [];
+  return descriptors.some((descriptor) => {
+    // Not possible if the descriptor was closed meanwhile, or leads to where this user may not look.
+    const open = ifPossible(() => statSync(`/proc/self/fd/${descriptor}`));
+    return open?.dev === dev && open.ino === ino;
   });
-}
-
-function descriptors(): string[] {
-  try {
-    return readdirSync('/proc/self/fd');
-  } catch {
-    return [];
-  }
 }
 
 function formatIn(page: Buffer | undefined): FileFormat | undefined {

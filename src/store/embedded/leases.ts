@@ -189,18 +189,13 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** The processes whose end ends a lease, those of the eldest lease first. */
-  suspects(): readonly Suspect[] {
-    return this.#withProcesses();
-  }
-
   /** Whether all of them have certainly ended, which stays true. */
   readonly areGone = ({ processes }: Suspect): boolean => processes.every(this.#isGone);
 
   /** The leases that end with exactly these processes, as the store says now. */
   endingWith(gone: readonly Suspect[]): number[] {
     const names = new Set(gone.map(({ told }) => told));
-    return this.#withProcesses().flatMap(({ told, ids }) => (names.has(told) ? ids : []));
+    return this.suspects().flatMap(({ told, ids }) => (names.has(told) ? ids : []));
   }
 
   /** To be called from time to time: forgets processes that no lease names any more. */
@@ -213,10 +208,10 @@ export class Leases {
   }
 
   /**
-   * Reads all rows as one text, which on most rounds is the same as on the round before: fetching hundreds of rows
-   * takes longer.
+   * The processes whose end ends a lease, those of the eldest lease first. Reads all rows as one text, which on most rounds
+   * is the same as on the round before: fetching hundreds of rows takes longer.
    */
-  #withProcesses(): readonly Suspect[] {
+  suspects(): readonly Suspect[] {
     const { text } = this.#sql(
       `SELECT json_group_array(json_array(id, CAST(processes AS TEXT))) AS text
        FROM (SELECT id, processes FROM lease WHERE processes IS NOT NULL ORDER BY id)`,
