@@ -32,6 +32,7 @@ import { isObject, malformedBy } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';
+import { ALL_TASKS } from '../tasks/keys.ts';
 
 /** For the runtime itself: an event with the holds of its resource after the write. */
 export interface RecordEvent extends ToldEvent {
@@ -52,8 +53,18 @@ export interface RevisionListener {
 /** Tasks have keys outside of signalbox's own, so they need a second watch. */
 export type EventSource = 'records' | 'tasks';
 
-/** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
-export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
+/** Where each source has its keys. Tickets, records and states are neighbours: one watch delivers them in one order. */
+export const SOURCE_RANGES: Readonly<Record<EventSource, KeyRange>> = {
+  records: { key: TICKETS, end: afterPrefix(STATES) },
+  tasks: ALL_TASKS,
+};
+
+/** Reads the events off the changes of a source; `now`: when they arrived. */
+export function eventReader(source: EventSource): (changes: Changes, now: number) => readonly RecordEvent[] {
+  if (source === 'records') return ({ changes }, now) => changes.flatMap((change) => readableEvents(change, now));
+  const tasks = new TaskEvents();
+  return (changes, now) => [...tasks.of(changes, now)];
+}
 
 const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard|witness):(\*|[a-z]+))$/;
 
@@ -62,7 +73,7 @@ export class Events implements FeedListener, RuntimeObserver {
   readonly #subscribers = new Set<Subscriber>();
   readonly #followRecords = startsOnce(() => this.#follow());
   readonly #feed: TaskFeed;
-  readonly #taskEvents = new TaskEvents();
+  readonly #eventsOf = { records: eventReader('records'), tasks: eventReader('tasks') };
   readonly #listeners: Readonly<Record<EventSource, Set<RevisionListener>>> = { records: new Set(), tasks: new Set() };
 
   constructor(runtime: Runtime, feed: TaskFeed) {
@@ -122,16 +133,9 @@ export class Events implements FeedListener, RuntimeObserver {
     return follow(
       store,
       clock,
-      RECORD_RANGE,
+      SOURCE_RANGES.records,
       {
-        changes: ({ revision, changes }) => {
-          const now = clock.now();
-          this.#tellAll(
-            'records',
-            revision,
-            changes.flatMap((change) => readableEvents(change, now)),
-          );
-        },
+        changes: (changes) => this.#tellAll('records', changes),
         resync: () => this.#missed('records', (subscriber) => !subscriber.pattern.startsWith('task:')),
       },
       stopped,
@@ -140,12 +144,7 @@ export class Events implements FeedListener, RuntimeObserver {
 
   /** Changes of tasks, from the feed. */
   changes(changes: Changes): void {
-    const events = [...this.#taskEvents.of(changes, this.#runtime.clock.now())];
-    this.#tellAll(
-      'tasks',
-      changes.revision,
-      events.map(([event, resource]) => ({ ...event, resource })),
-    );
+    this.#tellAll('tasks', changes);
   }
 
   resync(): Promise<Revision> {
@@ -166,7 +165,9 @@ export class Events implements FeedListener, RuntimeObserver {
     for (const listeners of Object.values(this.#listeners)) for (const listener of listeners) listener.missed();
   }
 
-  #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
+  #tellAll(source: EventSource, changes: Changes): void {
+    const { revision } = changes;
+    const events = this.#eventsOf[source](changes, this.#runtime.clock.now());
     if (events.length === 0) return;
     measureLag(this.#runtime, revision, events[0]?.at ?? 0);
     for (const listener of this.#listeners[source]) listener.told(events);
@@ -186,7 +187,7 @@ export function publicEvents(revision: Revision, events: readonly RecordEvent[])
 }
 
 /** A key that cannot be read has no events, and must not hide those of the other keys of its revision. */
-export function readableEvents(change: Change, now: number): readonly RecordEvent[] {
+function readableEvents(change: Change, now: number): readonly RecordEvent[] {
   try {
     return [...eventsOf(change, now)];
   } catch (error) {

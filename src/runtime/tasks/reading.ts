@@ -195,6 +195,10 @@ export async function readTasks(
   return { tasks: ids.map((id) => taskIn(id, results)), revision };
 }
 
+export async function readTask(runtime: Runtime, id: string): Promise<Task> {
+  return (await readTasks(runtime, [id])).tasks[0] as Task;
+}
+
 /** A transaction has room for the keys of this number of tasks. */
 export const READ_AT_ONCE = 30;
 

@@ -135,7 +135,10 @@ export class Bell {
   }
 }
 
-/** Removes a bell, or the socket of a process on duty: of a link the link itself, and no directory. */
+/**
+ * Removes a bell, or the socket of a process on duty: of a link the link itself, and no directory. Leaves behind what
+ * cannot be removed, as a killed process would.
+ */
 export function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
