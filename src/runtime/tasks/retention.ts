@@ -14,6 +14,7 @@
  */
 import { isFinished, type Task, isCount, isTime } from '../../core/index.ts';
 import { type Operation, prefixed, readRange, type Revision } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { encode } from '../layout.ts';
 import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
@@ -178,8 +179,7 @@ async function write(
   if (made !== undefined) {
     success.push({ do: 'put', key: `${MARKS}${made.mark}`, value: encode({}), lease: made.leaseId });
   }
-  const compare = [{ key: KEY, target: 'mod', is: '=', than: mod }] as const;
-  return (await sendWitnessed(runtime, { compare, success, failure: [] }, deeds)).succeeded;
+  return (await sendWitnessed(runtime, ifUnchanged(KEY, mod, success), deeds)).succeeded;
 }
 
 function isDefault({ keepMs, keepMost }: Retention): boolean {
