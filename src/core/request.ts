@@ -60,7 +60,7 @@ const checks = Object.entries({
   wait: oneOf(true, false),
   onStale: oneOf('reclaim', 'alert'),
   reason: textProblem,
-  metadata: metadataProblem,
+  metadata: (value, what) => documentProblem(value, what, LARGEST_METADATA_BYTES),
   within: namesProblem,
 } satisfies Record<keyof Asked, Check>) as readonly [keyof Asked, Check][];
 
@@ -96,10 +96,6 @@ function textProblem(value: unknown, what: string): string | undefined {
 function namesProblem(value: unknown, what: string): string | undefined {
   if (!Array.isArray(value)) return `${what} is ${shown(value)}, not a list of holders`;
   return firstProblem(value, (name) => nameProblem(name, what));
-}
-
-function metadataProblem(value: unknown, what: string): string | undefined {
-  return documentProblem(value, what, LARGEST_METADATA_BYTES);
 }
 
 /** What is wrong with a value that is to be stored as JSON, within a limit in bytes; undefined if nothing is. */

@@ -24,7 +24,7 @@ import {
   ticketIn,
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
-import type { EventHandler, EventType, SignalboxEvent } from './event-types.ts';
+import type { EventHandler, SignalboxEvent } from './event-types.ts';
 import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver, Runtime } from '../runtime.ts';
@@ -83,7 +83,7 @@ export class Events implements FeedListener, RuntimeObserver {
   }
 
   localEvents(resource: string, events: readonly Event[]): void {
-    for (const event of events) this.#tell(publicEvent(event, resource));
+    for (const event of events) this.#tell({ ...event, resource } as unknown as SignalboxEvent);
   }
 
   /** Resolves once the store has confirmed the watch: the handler gets every event after that. */
@@ -245,10 +245,6 @@ function queued(pair: KeyValue): ToldEvent {
   const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
   const { holder, priority, reason } = request;
   return { type, at, holder, priority, ...(reason !== undefined && { reason }), resource };
-}
-
-function publicEvent(event: Event, resource: string): SignalboxEvent {
-  return { ...event, type: event.type as EventType, resource } as unknown as SignalboxEvent;
 }
 
 /** One subscriber. After an overflow it gets `resync`, whatever its pattern: it must know that it has missed something. */
