@@ -1,4 +1,5 @@
 /** The guards of a phase: a condition, a guard, or a list of them. */
+import { given } from '../given.ts';
 import { conditionKeys, parseCondition } from '../guard/parse.ts';
 import type { Condition } from '../guard/condition.ts';
 import type { Guard, OnFailure } from '../guard/guard.ts';
@@ -59,20 +60,13 @@ export function guardOf(
   }
   const fields = reading.fields(value, path, ['condition'], BESIDES);
   if (fields === undefined) return undefined;
-  const own = {
+  const own = given({
     id: reading.field(fields, 'id', path, shaped<string>(name)),
     onFailure: reading.field(fields, 'onFailure', path, onFailure),
     wakeOn: reading.field(fields, 'wakeOn', path, wakeOn),
-  };
+  });
   const condition = reading.field(fields, 'condition', path, conditionOf);
-  if (condition === undefined) return undefined;
-  return {
-    id: own.id ?? id,
-    condition,
-    ...defaults,
-    ...(own.onFailure !== undefined && { onFailure: own.onFailure }),
-    ...(own.wakeOn !== undefined && { wakeOn: own.wakeOn }),
-  };
+  return condition && { id, condition, ...defaults, ...own };
 }
 
 function conditionOf(reading: Reading, value: unknown, path: Path): Condition | undefined {

@@ -28,7 +28,7 @@ export interface FileFormat {
  * open in this process: closing it here would drop SQLite's locks on it. See `isOpenHere`.
  */
 export function formatOf(file: string): FileFormat | undefined {
-  return formatIn(firstPageInLog(`${file}-wal`) ?? headOf(file));
+  return formatIn(firstPageInLog(`${file}-wal`) ?? reading(file, (fd) => bytesAt(fd, 0, HEADER_BYTES)));
 }
 
 /** Whether this process has the file open, in any of its threads and through any copy of this module. Only Linux tells. */
@@ -45,10 +45,6 @@ function formatIn(page: Buffer | undefined): FileFormat | undefined {
   if (page === undefined || page.length < HEADER_BYTES) return undefined;
   if (page.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
   return { applicationId: page.readInt32BE(APPLICATION_ID_AT), format: page.readInt32BE(FORMAT_AT) };
-}
-
-function headOf(file: string): Buffer | undefined {
-  return reading(file, (fd) => bytesAt(fd, 0, HEADER_BYTES));
 }
 
 /** The first page as the last committed transaction left it. Frames with other salts are of an earlier use of the log. */

@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 import { identityFrom, type ProcessIdentity, Vigil } from '../../host/index.ts';
 import type { Connection, Statement } from './connection.ts';
 import { OwnClock } from './own-clock.ts';
-import { type ClockIdentity, type ClockRelation, clockRelation, type Reading } from './shared-clock.ts';
+import { clockRelation, type Reading } from './shared-clock.ts';
 
 /** How often a process looks at leases that count on other clocks than its own. */
 const STRANGERS_MS = 250;
@@ -166,7 +166,7 @@ export class Leases {
       const theirs = clocks.get(row.clock);
       // A lease on our own clock counts only if it was renewed before now, so each of these is compared by itself.
       const monotonicMs = row.clock === this.own.id ? renewedAt(row) : (latest.get(row.clock) as number);
-      switch (relationTo(reading, theirs, monotonicMs)) {
+      switch (theirs === undefined ? 'apart' : clockRelation(reading, { ...theirs, monotonicMs })) {
         case 'shared':
           if (row.clock !== this.own.id && row.deadline <= reading.monotonicMs) over.push(row.id);
           break;
@@ -250,8 +250,4 @@ function identitiesIn(processes: string): readonly ProcessIdentity[] | null {
 
 function renewedAt({ deadline, ttl_ms }: LeaseRow): number {
   return deadline - ttl_ms;
-}
-
-function relationTo(reading: Reading, theirs: ClockIdentity | undefined, monotonicMs: number): ClockRelation {
-  return theirs === undefined ? 'apart' : clockRelation(reading, { ...theirs, monotonicMs });
 }
