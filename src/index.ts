@@ -221,9 +221,8 @@ export type {
   SettingsView,
 } from './runtime/holds/terms.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
+export type { Conflict, LoadOutcome } from './runtime/upkeep/state/load.ts';
 export type {
-  Conflict,
-  LoadOutcome,
   SavedHold,
   SavedLock,
   SavedLockHold,
@@ -232,7 +231,7 @@ export type {
   SavedPipeline,
   SavedState,
   SavedTask,
-} from './runtime/upkeep/state/index.ts';
+} from './runtime/upkeep/state/document.ts';
 export type { ListOptions, Malformed } from './runtime/stored.ts';
 export type {
   Freshness,

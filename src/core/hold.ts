@@ -119,6 +119,11 @@ function indexOf<H extends Hold>(holds: readonly H[]): ReadonlyMap<string, reado
   return index;
 }
 
+/** The leases on which holds rest: they may be alive or not. */
+export function leasesOf(holds: readonly Hold[]): readonly string[] {
+  return holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
+}
+
 export function staleOf<H extends Hold>(holds: readonly H[], at: Moment): readonly H[] {
   return holds.some((hold) => isStale(hold, at)) ? holds.filter((hold) => isStale(hold, at)) : NONE;
 }

@@ -10,8 +10,9 @@ export {
   type TokenEntry,
   tokenHolder,
   tokenProblem,
-} from './access/index.ts';
-export { type Deadlock, deadlockSearch, findDeadlocks, type Resource } from './deadlock/index.ts';
+} from './access/access.ts';
+export { type Deadlock, deadlockSearch, findDeadlocks } from './deadlock/find.ts';
+export type { Resource } from './deadlock/pool.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
@@ -21,70 +22,55 @@ export {
   branchExists,
   branchMerged,
   branchNotExists,
-  checkGuard,
   command,
-  type CommandLine,
-  type Condition,
-  evaluate,
-  explain,
-  type Explanation,
   fileContains,
   fileExists,
   fileNotExists,
-  type Gathered,
-  type Guard,
-  type GuardOutcome,
-  conditionProblem,
-  guardProblem,
-  type Input,
-  type InputKey,
-  type InputKind,
-  type Inputs,
-  type InputValues,
   issuesComplete,
+  issueStatus,
+  lockFree,
+  lockHeld,
+  memberAlive,
+  noBlockedIssues,
+  not,
+  pipelineComplete,
+  pipelineInPhase,
+  semaphoreAvailable,
+  sessionAlive,
+  taskDone,
+  worktreeClean,
+} from './guard/constructors.ts';
+export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } from './guard/guard.ts';
+export {
+  type CommandLine,
+  type Condition,
   type IssueFields,
   type IssueFilter,
   type IssueId,
   type IssueSearch,
   issueStatuses,
   type IssueStatus,
-  issueStatus,
-  lockFree,
-  isOwn,
-  lockHeld,
-  matches,
-  memberAlive,
-  type Missing,
-  needsCommands,
-  noBlockedIssues,
-  not,
-  type OnFailure,
-  type Outlook,
-  type Own,
-  parseCondition,
-  type ParsedCondition,
-  type Path,
-  pipelineComplete,
-  pipelineInPhase,
-  polledInputs,
-  type Problem,
-  type RegexSearch,
-  regexSearches,
-  renderExplanation,
-  requiredInputs,
-  semaphoreAvailable,
-  sessionAlive,
-  taskDone,
-  type Verdict,
-  type ToldEvent,
-  wakePatterns,
-  type Waking,
-  wakingOf,
-  wakesOn,
-  worktreeClean,
-  type WorktreeOperation,
-  type WorktreeState,
-} from './guard/index.ts';
+} from './guard/condition.ts';
+export { evaluate, type Missing, type Verdict } from './guard/evaluate.ts';
+export { explain, type Explanation, renderExplanation } from './guard/explain.ts';
+export type {
+  Gathered,
+  Input,
+  InputKey,
+  InputKind,
+  Inputs,
+  InputValues,
+  WorktreeOperation,
+  WorktreeState,
+} from './guard/inputs.ts';
+export { conditionProblem, guardProblem } from './guard/guard-problem.ts';
+export { isOwn, type Own, type ToldEvent } from './guard/wakes.ts';
+export { matches, polledInputs, wakePatterns, type Waking, wakingOf } from './guard/wake.ts';
+export { needsCommands } from './guard/commands-last.ts';
+export type { Outlook } from './guard/findings.ts';
+export { parseCondition, type ParsedCondition } from './guard/parse.ts';
+export { type RegexSearch, regexSearches } from './guard/regex-searches.ts';
+export { requiredInputs } from './guard/required-inputs.ts';
 export { DETACHED_TTL_MS, isAbout, renewWithinMs, TICKET_MS, wasCollected } from './detached.ts';
 export { type Limits, type Settings, settingsProblem } from './settings.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
@@ -126,75 +112,63 @@ export {
   type Token,
   withMost,
 } from './machine.ts';
+export type {
+  AcquireTogether,
+  Asking,
+  Extend,
+  LockAsk,
+  ManagerCommand,
+  Renew,
+  ResourceCommand,
+  SemaphoreAsk,
+  TogetherPart,
+} from './manager/command.ts';
+export { buildInputs, type BuiltInputs, registerGuard, unregisterGuard, wokenBy } from './manager/guards.ts';
 export {
-  type AcquireTogether,
-  type Asking,
-  buildInputs,
-  type BuiltInputs,
   describeLock,
   describeSemaphore,
+  type HoldView,
+  type LockView,
+  type SemaphoreView,
+  type WaitView,
+} from './manager/describe.ts';
+export {
   emptyManager,
-  ensureLock,
-  ensureSemaphore,
-  type Extend,
   getGuard,
   getLock,
   getSemaphore,
-  handle,
   type Handled,
-  HEARTBEAT_EVERY_MS,
   type HoldOf,
-  type HoldView,
-  type Lease,
-  type LockAsk,
-  type LockView,
-  maintain,
   type Manager,
   type ManagerAnswer,
   type ManagerClock,
-  type ManagerCommand,
   type ManagerEvent,
   type ManagerLoss,
   type ManagerOutcome,
   momentOf,
   names,
   type OutcomeOf,
-  reclaimStale,
-  registerGuard,
-  type Renew,
-  type ResourceCommand,
   type ResourceName,
-  type SemaphoreAsk,
-  type SemaphoreView,
-  STALE_AFTER_MS,
-  tick,
-  type TogetherPart,
-  unregisterGuard,
-  type WaitView,
-  wokenBy,
-} from './manager/index.ts';
+} from './manager/manager.ts';
+export { ensureLock, ensureSemaphore } from './manager/ensure.ts';
+export { handle } from './manager/handle.ts';
+export { HEARTBEAT_EVERY_MS, type Lease, STALE_AFTER_MS } from './manager/lease.ts';
+export { maintain, reclaimStale, tick } from './manager/sweep.ts';
+export { LARGEST_OUTPUTS_BYTES, outputNameProblem, parseOutputs, type ParsedOutputs } from './pipeline/outputs.ts';
+export { parseGuard, type ParsedGuard } from './pipeline/parse-guard.ts';
+export { parseRunbook, type ParsedRunbook } from './pipeline/parse.ts';
+export { type Choice, CHOICES, openQuestion, type VoidAnswer, whyVoid } from './pipeline/question.ts';
 export {
-  LARGEST_OUTPUTS_BYTES,
-  outputNameProblem,
-  parseOutputs,
-  parseGuard,
-  type ParsedGuard,
-  parseRunbook,
-  type ParsedRunbook,
-  type ParsedOutputs,
-  type Choice,
-  CHOICES,
-  openQuestion,
-  type VoidAnswer,
-  whyVoid,
   type DriverCommand,
   type Effect,
   effectOf,
   type PhaseResult,
   type PipelineCommand,
   type PipelineOutcome,
-  pipelineTransition,
   type PipelineTransition,
+} from './pipeline/command.ts';
+export { pipelineTransition } from './pipeline/pipeline.ts';
+export {
   type Blocked,
   type BlockingGuard,
   currentPhase,
@@ -209,38 +183,44 @@ export {
   type PipelineStep,
   readRecord,
   type ReadRecord,
-  reopenProblem,
   type StoredRecord,
-  DEFAULT_BACKOFF_MS,
-  type Phase,
-  type PhaseHold,
-  type PhaseWork,
-  type Runbook,
+} from './pipeline/record.ts';
+export { reopenProblem } from './pipeline/reopen.ts';
+export { DEFAULT_BACKOFF_MS, type Phase, type PhaseHold, type PhaseWork, type Runbook } from './pipeline/runbook.ts';
+export {
   conditionWithVariables,
   type Filled,
   runbookVariables,
   type Variable,
-  waitsForItsTurn,
   withVariables,
-} from './pipeline/index.ts';
+} from './pipeline/variables.ts';
+export { waitsForItsTurn } from './pipeline/own-turn.ts';
 export {
   type Asset,
-  type AssetChange,
-  type AssetTaken,
-  type Broadcasts,
-  type BroadcastStep,
   changeBetween,
   coordinatorOf,
-  decideAssets,
-  decideMove,
   isNothing,
   type Member,
   type MemberUpdate,
-  newBroadcasts,
   NO_VIEW,
-  ownerOf,
+  updated,
+  type View,
+  type ViewChange,
+  type ViewMember,
+  viewOf,
+} from './members/view.ts';
+export {
+  type AssetChange,
+  type AssetTaken,
+  decideAssets,
+  decideMove,
   ownersOf,
   type RecordedAsset,
+} from './members/assets.ts';
+export {
+  type Broadcasts,
+  type BroadcastStep,
+  newBroadcasts,
   sameTopology,
   sendingFailed,
   timeIsUp,
@@ -248,12 +228,8 @@ export {
   topologyChanged,
   type TopologyMember,
   topologyOf,
-  updated,
-  type View,
-  type ViewChange,
-  type ViewMember,
-  viewOf,
-} from './members/index.ts';
+} from './members/topology.ts';
+export { ownerOf } from './members/placement.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Wish, faultOf, grantFault, isDrain, recordProblem, ticketCheck } from './fault.ts';
 export { type Cycle, formsOf, nextInLine, type Passed, passing, type Waiting, type WaitsFor } from './queue.ts';
@@ -285,15 +261,42 @@ export {
 } from './semaphore.ts';
 export { isSlots, slotNumbers, type Slots, slotsOf } from './slots.ts';
 export { runAtOnce, type Steps } from './steps.ts';
-export { isCount, isRecord, isTime, shapeProblem } from './shape.ts';
+export { isCount, isRecord, isTime, type Path, type Problem, shapeProblem } from './shape.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,
   blockersOf,
-  backoffAfter,
   BACKOFF_OWNER,
   blockerTold,
   claimEntryOf,
+  isBackingOff,
+  isFinished,
+  isOrphaned,
+  isOwned,
+  NO_BOOKKEEPING,
+  statusOf,
+  type Task,
+  type TaskBookkeeping,
+  type TaskClaimEntry,
+  type TaskData,
+  type TaskEnd,
+  type TaskOwner,
+  type TaskStatus,
+  unpublished,
+  unreadableIn,
+} from './task/task.ts';
+export {
+  backoffAfter,
+  DEFAULT_LOSS_LIMIT,
+  hasTerms,
+  lacking,
+  LARGEST_DATA_BYTES,
+  NO_TERMS,
+  type Terms,
+  termsOf,
+  withTerms,
+} from './task/terms.ts';
+export {
   type ClaimName,
   type ClaimRefusal,
   type ClaimRequest,
@@ -303,37 +306,14 @@ export {
   decideForget,
   decideRepair,
   decideRequeue,
-  DEFAULT_LOSS_LIMIT,
   type Ending,
   type ForgetRefusal,
-  hasTerms,
-  isBackingOff,
-  isFinished,
-  isOrphaned,
-  isOwned,
-  lacking,
-  LARGEST_DATA_BYTES,
-  NO_BOOKKEEPING,
-  NO_TERMS,
   type NotOwner,
   notOwner,
   type LostTooOften,
   type RequeueRefusal,
-  statusOf,
-  type Task,
-  type TaskBookkeeping,
-  type TaskClaimEntry,
-  type TaskData,
-  type TaskEnd,
-  type TaskOwner,
-  type TaskStatus,
   type TaskWrite,
-  type Terms,
-  termsOf,
-  unpublished,
-  unreadableIn,
-  withTerms,
-} from './task/index.ts';
+} from './task/decide.ts';
 export {
   acquireTogether,
   type Grant,

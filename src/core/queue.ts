@@ -98,6 +98,18 @@ export function placeFor(waiting: readonly Waiting[], priority: number, passed: 
   return overtakes && !isPatient(waiting, passed) ? place + 1 : place;
 }
 
+/** The requests in the order of service, as of now: a later one with a higher priority may still go first. */
+export function inLine<W extends Waiting>(waiting: readonly W[], passed: Passed | null): readonly W[] {
+  const rest = [...waiting];
+  const line: W[] = [];
+  while (rest.length > 0) {
+    const place = nextInLine(rest, passed);
+    passed = passing(rest, place, passed);
+    line.push(...rest.splice(place, 1));
+  }
+  return line;
+}
+
 /** How a machine treats those who wait. */
 export interface Line<State extends Queued, Outcome> {
   /** The answer to a request that needs no turn to be answered: it holds already, or can never hold. */

@@ -6,6 +6,7 @@
 import type { Hold } from './hold.ts';
 import type { Json } from './machine.ts';
 import type { Slots } from './slots.ts';
+import { bytesIn } from './utf8.ts';
 
 /**
  * A write contains the record, its grants once more in the letters to waiters, and the requests that arrive with it: twice
@@ -68,7 +69,7 @@ function textBytes(one: Sized): number {
   if (known !== undefined) return known;
   const { id, holder, lease, reason, metadata, from } = one;
   const said = jsonBytes(reason) + jsonBytes(metadata) + jsonBytes(from);
-  const bytes = bytesOf(id) + bytesOf(holder) + bytesOf(lease) + said;
+  const bytes = bytesIn(id) + bytesIn(holder) + bytesIn(lease) + said;
   texts.set(one, bytes);
   return bytes;
 }
@@ -96,17 +97,10 @@ const measured = new WeakMap<object, number>();
 
 function jsonBytes(value: Json | undefined): number {
   if (value === undefined) return 0;
-  if (value === null || typeof value !== 'object') return bytesOf(JSON.stringify(value));
+  if (value === null || typeof value !== 'object') return bytesIn(JSON.stringify(value));
   const known = measured.get(value);
   if (known !== undefined) return known;
-  const bytes = bytesOf(JSON.stringify(value));
+  const bytes = bytesIn(JSON.stringify(value));
   measured.set(value, bytes);
   return bytes;
-}
-
-const encoder = new TextEncoder();
-
-/** The size in UTF-8. Most texts are ASCII, and short. */
-function bytesOf(text: string): number {
-  return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 }

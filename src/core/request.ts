@@ -1,6 +1,7 @@
 /** Checks whether a request makes sense, whatever the state. Every entry point calls it once. */
 import { nameProblem } from './name.ts';
 import { shown } from './shown.ts';
+import { bytesIn } from './utf8.ts';
 
 export const LOWEST_PRIORITY = -100;
 export const HIGHEST_PRIORITY = 100;
@@ -59,7 +60,7 @@ const checks = Object.entries({
   wait: oneOf(true, false),
   onStale: oneOf('reclaim', 'alert'),
   reason: textProblem,
-  metadata: metadataProblem,
+  metadata: (value, what) => documentProblem(value, what, LARGEST_METADATA_BYTES),
   within: namesProblem,
 } satisfies Record<keyof Asked, Check>) as readonly [keyof Asked, Check][];
 
@@ -95,10 +96,6 @@ function textProblem(value: unknown, what: string): string | undefined {
 function namesProblem(value: unknown, what: string): string | undefined {
   if (!Array.isArray(value)) return `${what} is ${shown(value)}, not a list of holders`;
   return firstProblem(value, (name) => nameProblem(name, what));
-}
-
-function metadataProblem(value: unknown, what: string): string | undefined {
-  return documentProblem(value, what, LARGEST_METADATA_BYTES);
 }
 
 /** What is wrong with a value that is to be stored as JSON, within a limit in bytes; undefined if nothing is. */
@@ -144,7 +141,7 @@ function isPlain(value: object): boolean {
 }
 
 function sizeProblem(value: unknown, what: string, largest = LARGEST_METADATA_BYTES): string | undefined {
-  const bytes = new TextEncoder().encode(JSON.stringify(value)).length;
+  const bytes = bytesIn(JSON.stringify(value));
   return bytes > largest ? tooLarge(what, String(bytes), largest) : undefined;
 }
 

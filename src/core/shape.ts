@@ -99,7 +99,7 @@ function nounOf(path: Path, whole = 'condition'): string {
   return typeof last === 'number' ? `${path.at(-2)}[${last}]` : last;
 }
 
-export function isCount(value: unknown): boolean {
+export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 

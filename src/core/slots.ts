@@ -6,6 +6,7 @@
  * A short run is listed number by number, which is how every run used to be stored: records from before runs existed
  * are read as they are, and an older signalbox reads what holders of a few slots have.
  */
+import { isCount } from './shape.ts';
 
 /** Numbers, and runs from a first to a last number. In the order in which they were given out. */
 export type Slots = readonly (number | readonly [first: number, last: number])[];
@@ -109,15 +110,11 @@ export function slotTwice(taken: readonly Slots[]): number | undefined {
 
 /** Whether a value that was read is a list of slots. */
 export function isSlots(value: unknown): value is Slots {
-  return Array.isArray(value) && value.every((run) => isSlot(run) || isRun(run));
+  return Array.isArray(value) && value.every((run) => isCount(run) || isRun(run));
 }
 
 function isRun(run: unknown): boolean {
-  return Array.isArray(run) && run.length === 2 && run.every(isSlot) && (run[0] as number) <= (run[1] as number);
-}
-
-function isSlot(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
+  return Array.isArray(run) && run.length === 2 && run.every(isCount) && (run[0] as number) <= (run[1] as number);
 }
 
 /** Slots of holders that came one after another are in order already, so there is almost nothing to sort. */

@@ -38,8 +38,9 @@ const PLACES = ['/usr/bin', '/bin', '/usr/local/bin'];
 export function gateFor(command: GatedCommand, descriptor: number, find = findTool): Gate {
   const { argv, env } = command;
   const originals = originalVariables(env);
-  const isText = originals.size === 0 && typeof command.program === 'string' && argv.every(isString);
-  const odd = Object.keys(env).filter((name) => env[name] !== undefined && !isPlain(name));
+  const isText =
+    originals.size === 0 && typeof command.program === 'string' && argv.every((word) => typeof word === 'string');
+  const odd = Object.keys(env).filter((name) => env[name] !== undefined && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
   if (isText && odd.length === 0 && !Object.keys(env).some((name) => SHELLS_OWN.has(name))) {
     return shellGate('/bin/sh', command, descriptor);
   }
@@ -99,14 +100,6 @@ function perlGate(
     env: { PERL_BADLANG: '0', [MARK]: env[MARK] },
     go: joinedWithNuls(fields),
   };
-}
-
-function isPlain(name: string): boolean {
-  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name);
-}
-
-function isString(text: Text): text is string {
-  return typeof text === 'string';
 }
 
 /** Looks where systems have the tool first: one that a version manager puts on the path is slower. */

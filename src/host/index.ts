@@ -6,6 +6,7 @@ export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from
 export { isTooLarge, tooLargeTold } from './exec-size.ts';
 export { beginningOfFile, readRegularFile } from './foreign-file.ts';
 export { gitEnvironment, QUIET } from './git-environment.ts';
+export { ifPossible } from './if-possible.ts';
 export { KeptOutput } from './kept-output.ts';
 export { MARK } from './mark.ts';
 export { type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';

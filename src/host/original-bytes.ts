@@ -4,6 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
+import { ifPossible } from './if-possible.ts';
 
 /** What Node writes in place of a byte that is not UTF-8. */
 const REPLACEMENT = '\uFFFD';
@@ -23,7 +24,7 @@ export class BytesLost extends Error {
 /** The bytes of this process's last arguments, which Node has given as `decoded`. Throws `BytesLost`. */
 export function originalArguments(decoded: readonly string[]): readonly Text[] {
   if (!decoded.some((each) => each.includes(REPLACEMENT))) return decoded;
-  const all = splitAtNuls(readIfThere('/proc/self/cmdline') ?? Buffer.alloc(0));
+  const all = splitAtNuls(ifPossible(() => readFileSync('/proc/self/cmdline')) ?? Buffer.alloc(0));
   const last = all.slice(all.length - decoded.length);
   const isSame = last.length === decoded.length && last.every((bytes, place) => bytes.toString() === decoded[place]);
   if (!isSame) throw new BytesLost('an argument of the command');
@@ -36,7 +37,7 @@ export function originalArguments(decoded: readonly string[]): readonly Text[] {
  */
 export function originalVariables(env: NodeJS.ProcessEnv): ReadonlyMap<string, readonly Buffer[]> {
   const found = new Map<string, Buffer[]>();
-  const bytes = readIfThere('/proc/self/environ');
+  const bytes = ifPossible(() => readFileSync('/proc/self/environ'));
   if (bytes === undefined) {
     const [name] = Object.entries(env).find(([, value]) => value?.includes(REPLACEMENT) === true) ?? [];
     if (name !== undefined && env[name] === process.env[name]) throw new BytesLost(`the variable ${name}`);
@@ -52,14 +53,6 @@ export function originalVariables(env: NodeJS.ProcessEnv): ReadonlyMap<string, r
     found.set(name, [...(found.get(name) ?? []), entry]);
   }
   return found;
-}
-
-function readIfThere(file: string): Buffer | undefined {
-  try {
-    return readFileSync(file);
-  } catch {
-    return undefined;
-  }
 }
 
 function splitAtNuls(bytes: Buffer): readonly Buffer[] {

@@ -8,6 +8,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
+import { ifPossible } from './if-possible.ts';
 
 /** A new key, in the form in which files hold it. */
 export interface NewKey {
@@ -40,7 +41,7 @@ export function publicKeyIn(pem: string): { readonly id: string; readonly public
 
 /** Undefined if the PEM text holds no private Ed25519 key. */
 export function signerWith(pem: string): ((text: string) => Signature) | undefined {
-  const key = attempt(() => createPrivateKey(pem));
+  const key = ifPossible(() => createPrivateKey(pem));
   if (key?.asymmetricKeyType !== 'ed25519') return undefined;
   const id = keyId(createPublicKey(key));
   return (text) => ({ key: id, ed25519: sign(null, Buffer.from(text, 'utf8'), key).toString('base64') });
@@ -59,7 +60,7 @@ export function signatureCheck(pems: readonly string[]): (text: string, signatur
 
 function publicKeyOf(pem: string): KeyObject | undefined {
   // This also takes the public half out of a private key.
-  const key = attempt(() => createPublicKey(pem));
+  const key = ifPossible(() => createPublicKey(pem));
   return key?.asymmetricKeyType === 'ed25519' ? key : undefined;
 }
 
@@ -71,12 +72,4 @@ function keyId(key: KeyObject): string {
 
 function pemOf(key: KeyObject): string {
   return key.export({ type: 'spki', format: 'pem' }) as string;
-}
-
-function attempt<T>(work: () => T): T | undefined {
-  try {
-    return work();
-  } catch {
-    return undefined;
-  }
 }

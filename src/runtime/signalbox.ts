@@ -48,20 +48,16 @@ import { runUnder, type HoldSet } from './holds/hold-set.ts';
 import { type DetachedHold, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues } from './options.ts';
 import type { Runtime } from './runtime.ts';
-import {
-  loadInto,
-  type LoadOutcome,
-  readState,
-  restOf,
-  type SavedState,
-  stateOf,
-  writeState,
-} from './upkeep/state/index.ts';
+import { type SavedState, stateOf } from './upkeep/state/document.ts';
+import { readState, writeState } from './upkeep/state/files.ts';
+import { loadInto, type LoadOutcome } from './upkeep/state/load.ts';
+import { restOf } from './upkeep/state/rest.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Malformed } from './stored.ts';
 import type { Tracer } from './tracer.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
+import { changedRetention, configureUnlessChanged } from './tasks/retention.ts';
 import { Tasks } from './tasks/tasks.ts';
 import { WitnessLog } from './witness/log.ts';
 import type { TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
@@ -325,7 +321,7 @@ export class Signalbox implements AsyncDisposable {
     const survey = await this.survey();
     const malformed = [...survey.malformed];
     const rest = await restOf(this.#runtime, (one) => void malformed.push(one));
-    const state = { ...stateOf(survey), ...rest, ...(await this.#dispatch.retention.changed()) };
+    const state = { ...stateOf(survey), ...rest, ...(await changedRetention(this.#runtime)) };
     return { files: await writeState(dir, state), state, malformed };
   }
 
@@ -338,7 +334,7 @@ export class Signalbox implements AsyncDisposable {
     const state = await readState(dir);
     const outcome = await loadInto(this.#runtime, state);
     if (outcome.kind === 'loaded' && state.retention !== undefined)
-      await this.#dispatch.retention.configureUnlessChanged(state.retention);
+      await configureUnlessChanged(this.#runtime, state.retention);
     return outcome;
   }
 

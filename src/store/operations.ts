@@ -76,6 +76,11 @@ export function always(success: readonly Operation[]): Transaction {
   return { compare: [], success, failure: [] };
 }
 
+/** A transaction that does this only if the key is as it was at `mod`; 0 stands for a key that does not exist. */
+export function ifUnchanged(key: string, mod: Revision, success: readonly Operation[]): Transaction {
+  return { compare: [{ key, target: 'mod', is: '=', than: mod }], success, failure: [] };
+}
+
 /** Reads one key or range. */
 export async function readRange(
   store: Pick<Store, 'transaction'>,

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
-  bytesIn,
   canonical,
   emptyChain,
   entered,
@@ -15,6 +14,7 @@ import {
   plain,
   type WitnessedCommand,
 } from '../../src/core/witness/index.ts';
+import { bytesIn } from '../../src/core/utf8.ts';
 import { escapeOf } from '../../src/core/witness/canonical.ts';
 import { sha256 } from '../../src/host/index.ts';
 

@@ -4,7 +4,7 @@ import { isStale } from '../hold.ts';
 import { freeLock, type Lock, type LockMode, lockTransition } from '../lock.ts';
 import type { Moment, Request } from '../machine.ts';
 import { newSemaphore, type Semaphore, semaphoreTransition } from '../semaphore.ts';
-import { findDeadlocks, needsLook } from './index.ts';
+import { findDeadlocks, needsLook } from './find.ts';
 
 type World = Readonly<Record<string, Lock | Semaphore>>;
 

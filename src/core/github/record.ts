@@ -8,7 +8,7 @@
  * The epoch is the fencing token: it grows with every acquisition. A commit that renews several locks at once has a
  * record for each of them.
  */
-import { isRecord, objectIn } from '../shape.ts';
+import { isCount, isRecord, objectIn } from '../shape.ts';
 
 /** What is known of the work on an issue. */
 export interface TaskInfo {
@@ -121,8 +121,4 @@ function checked(value: unknown): LockRecord | undefined {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -74,13 +74,10 @@ export function* swap(swaps: readonly Swap[], giveUp: Instant): Procedure<Swappe
 function* send(swaps: readonly Swap[]): Procedure<Answer<null>> {
   const [only, ...more] = swaps;
   // A commit with several parents needs `move-refs`, which names the tip it expects: `move-ref` would accept any ancestor.
-  if (only === undefined || more.length > 0) return yield* ask({ ask: 'move-refs', moves: swaps.map(plain) });
+  if (only === undefined || more.length > 0)
+    return yield* ask({ ask: 'move-refs', moves: swaps.map(({ ref, from, to }) => ({ ref, from, to })) });
   const { ref, from, to: sha } = only;
   return from === null ? yield* ask({ ask: 'make-ref', ref, sha }) : yield* ask({ ask: 'move-ref', ref, sha });
-}
-
-function plain({ ref, from, to }: Swap): RefMove {
-  return { ref, from, to };
 }
 
 type Found = Swapped | { readonly kind: 'as-before'; readonly at: Instant };

@@ -8,7 +8,7 @@
  *         ? fileExists: file:go.txt could not be checked: EACCES
  */
 import { childrenOf, type Condition, entryOf, isLeaf, type Leaf } from './condition.ts';
-import { judge, type Verdict } from './evaluate.ts';
+import { judge, type Missing, type Verdict } from './evaluate.ts';
 import type { Inputs } from './inputs.ts';
 
 /** A condition with its verdict, and the same of every condition inside it. */
@@ -54,12 +54,12 @@ function leafText(leaf: Leaf, verdict: Verdict): string {
   const [kind] = entryOf(leaf);
   const text =
     verdict.kind === 'needsInput'
-      ? `${kind}: ${verdict.missing.map(({ key, error }) => missingText(key, error)).join('; ')}`
+      ? `${kind}: ${verdict.missing.map(missingText).join('; ')}`
       : verdict.reasons.join('; ');
   // A gatherer's error may run over lines or move the cursor.
   return text.replace(/\p{Cc}+/gu, ' ');
 }
 
-function missingText(key: string, error: string | undefined): string {
+export function missingText({ key, error }: Missing): string {
   return error === undefined ? `${key} has not been checked` : `${key} could not be checked: ${error}`;
 }

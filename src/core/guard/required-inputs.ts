@@ -1,4 +1,5 @@
 /** Which inputs a condition needs, and the key under which each is gathered. */
+import { given } from '../given.ts';
 import {
   type Condition,
   entryOf,
@@ -73,9 +74,7 @@ function withoutMin(filter: IssueFilter): IssueFields | IssueSearch {
   return {
     ...(labels !== undefined && { labels: sortedOnce(labels) }),
     ...(ids !== undefined && { ids: sortedOnce(ids.map(String)) }),
-    ...(assignee !== undefined && { assignee }),
-    ...(status !== undefined && { status }),
-    ...(milestone !== undefined && { milestone }),
+    ...given({ assignee, status, milestone }),
   };
 }
 

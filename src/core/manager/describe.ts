@@ -3,7 +3,7 @@ import type { Drain } from '../drain.ts';
 import { type Hold, isStale, type OnStale } from '../hold.ts';
 import type { LockMode } from '../lock.ts';
 import type { Json, Token } from '../machine.ts';
-import { nextInLine, type Passed, passing, type Waiting, without } from '../queue.ts';
+import { inLine, type Waiting } from '../queue.ts';
 import { availableSlots, usedSlots } from '../semaphore.ts';
 import type { Limits } from '../settings.ts';
 import { slotNumbers } from '../slots.ts';
@@ -114,14 +114,4 @@ function holdView(manager: Manager, hold: Hold, clock: ManagerClock): HoldView {
 
 function waitView({ id, holder, priority, reason, metadata }: Waiting): WaitView {
   return { id, holder, priority, ...(reason !== undefined && { reason }), ...(metadata !== undefined && { metadata }) };
-}
-
-function inLine<W extends Waiting>(waiting: readonly W[], passed: Passed | null): readonly W[] {
-  const line: W[] = [];
-  for (let left = waiting, before = passed; left.length > 0;) {
-    const place = nextInLine(left, before);
-    line.push(left[place] as W);
-    [left, before] = [without(left, place), passing(left, place, before)];
-  }
-  return line;
 }

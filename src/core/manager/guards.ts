@@ -1,16 +1,10 @@
 /** The registered guards: their list, what wakes them, and the inputs that the manager knows. */
-import {
-  type Condition,
-  type Guard,
-  guardProblem,
-  type Input,
-  type InputKey,
-  type Inputs,
-  type InputValues,
-  matches,
-  requiredInputs,
-  wakesOn,
-} from '../guard/index.ts';
+import type { Condition } from '../guard/condition.ts';
+import { type Guard, wakesOn } from '../guard/guard.ts';
+import { guardProblem } from '../guard/guard-problem.ts';
+import type { Input, InputKey, Inputs, InputValues } from '../guard/inputs.ts';
+import { matches } from '../guard/wake.ts';
+import { requiredInputs } from '../guard/required-inputs.ts';
 import { drainTold } from '../drain.ts';
 import { isStale } from '../hold.ts';
 import type { Event } from '../machine.ts';

@@ -1,6 +1,6 @@
 /** One command to the manager, from beginning to end. */
 import { unreachable } from '../machine.ts';
-import { findDeadlocks } from '../deadlock/index.ts';
+import { findDeadlocks } from '../deadlock/find.ts';
 import { UNUSED } from '../capacity.ts';
 import { shown } from '../shown.ts';
 import { acquireTogether, type Part } from '../together.ts';

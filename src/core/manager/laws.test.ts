@@ -2,22 +2,14 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { findDeadlocks } from '../deadlock/index.ts';
+import { findDeadlocks } from '../deadlock/find.ts';
 import { type Hold, isStale } from '../hold.ts';
 import { usedSlots } from '../semaphore.ts';
-import {
-  emptyManager,
-  handle,
-  type Handled,
-  maintain,
-  type Manager,
-  type ManagerCommand,
-  momentOf,
-  reclaimStale,
-  tick,
-} from './index.ts';
+import { emptyManager, type Handled, type Manager, momentOf, resourcesOf } from './manager.ts';
+import { handle } from './handle.ts';
+import { maintain, reclaimStale, tick } from './sweep.ts';
+import type { ManagerCommand } from './command.ts';
 import { leasesIn } from './lease.ts';
-import { resourcesOf } from './manager.ts';
 
 /** LAW_RUNS=10 for ten times as many. */
 const NUM_RUNS = 150 * Number(process.env['LAW_RUNS'] ?? 1);

@@ -1,5 +1,6 @@
 /** Leases: they keep holds and waiting requests alive for as long as they are renewed. */
 import { DETACHED_TTL_MS } from '../detached.ts';
+import { leasesOf } from '../hold.ts';
 import type { Lock } from '../lock.ts';
 import type { Semaphore } from '../semaphore.ts';
 
@@ -23,11 +24,5 @@ export function isGone(lease: Lease | undefined, now: number): boolean {
 
 /** The leases that holds and waiting requests of a resource hang on. */
 export function leasesIn({ record, waiting }: Lock | Semaphore): ReadonlySet<string> {
-  const leases = new Set<string>();
-  for (const { lease, limit } of record.holds) {
-    leases.add(lease);
-    if (limit !== undefined) leases.add(limit);
-  }
-  for (const { lease } of waiting) leases.add(lease);
-  return leases;
+  return new Set([...leasesOf(record.holds), ...waiting.map(({ lease }) => lease)]);
 }

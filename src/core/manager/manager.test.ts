@@ -1,30 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { checkGuard } from '../guard/index.ts';
+import { checkGuard } from '../guard/guard.ts';
 import { isFree, isHeldBy, staleHolds } from '../lock.ts';
 import { availableSlots, canAcquire, staleHolders, usedSlots } from '../semaphore.ts';
+import { buildInputs, registerGuard, unregisterGuard, wokenBy } from './guards.ts';
+import { describeLock, describeSemaphore } from './describe.ts';
 import {
-  buildInputs,
-  describeLock,
-  describeSemaphore,
   emptyManager,
-  ensureLock,
-  ensureSemaphore,
   getGuard,
   getLock,
   getSemaphore,
-  handle,
   type Handled,
-  maintain,
   type Manager,
-  type ManagerCommand,
   momentOf,
   names,
-  reclaimStale,
-  registerGuard,
-  tick,
-  unregisterGuard,
-  wokenBy,
-} from './index.ts';
+} from './manager.ts';
+import { ensureLock, ensureSemaphore } from './ensure.ts';
+import { handle } from './handle.ts';
+import { maintain, reclaimStale, tick } from './sweep.ts';
+import type { ManagerCommand } from './command.ts';
 
 /** A manager with a clock, for telling stories. */
 class World {

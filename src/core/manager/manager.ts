@@ -7,7 +7,7 @@
  * leases, and a lease ends when the clock that is passed in says so. That makes it good for one process, for tests, and for
  * thinking a situation through.
  */
-import type { Guard } from '../guard/index.ts';
+import type { Guard } from '../guard/guard.ts';
 import type { Hold, Loss } from '../hold.ts';
 import { freeLock, type Lock, type LockOutcome } from '../lock.ts';
 import type { Answer, Event, Moment } from '../machine.ts';

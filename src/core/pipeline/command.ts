@@ -1,5 +1,5 @@
 /** What a pipeline is asked, what it answers, and what it asks its driver to do next. */
-import type { GuardOutcome } from '../guard/index.ts';
+import type { GuardOutcome } from '../guard/guard.ts';
 import type { Event, Token } from '../machine.ts';
 import type { Choice, VoidAnswer } from './question.ts';
 import { type ExpectedPipeline, hasEnded, type PipelineRecord, type PipelineStep } from './record.ts';

@@ -1,9 +1,11 @@
 /** The guards of a phase: a condition, a guard, or a list of them. */
+import { given } from '../given.ts';
 import { conditionKeys, parseCondition } from '../guard/parse.ts';
-import type { Condition, Guard, OnFailure } from '../guard/index.ts';
+import type { Condition } from '../guard/condition.ts';
+import type { Guard, OnFailure } from '../guard/guard.ts';
 import { isRecord, name, type Path } from '../shape.ts';
 import { shown } from '../shown.ts';
-import { MOST_ITEMS, present, type Read, type Reading } from './reading.ts';
+import { MOST_ITEMS, present, type Read, type Reading, shaped } from './reading.ts';
 import { onFailure, wakeOn } from './settings.ts';
 
 /** The settings of the phase, for guards without their own. */
@@ -58,27 +60,14 @@ export function guardOf(
   }
   const fields = reading.fields(value, path, ['condition'], BESIDES);
   if (fields === undefined) return undefined;
-  const own = {
-    id: reading.field(fields, 'id', path, guardId),
+  const own = given({
+    id: reading.field(fields, 'id', path, shaped<string>(name)),
     onFailure: reading.field(fields, 'onFailure', path, onFailure),
     wakeOn: reading.field(fields, 'wakeOn', path, wakeOn),
-  };
+  });
   const condition = reading.field(fields, 'condition', path, conditionOf);
-  if (condition === undefined) return undefined;
-  return {
-    id: own.id ?? id,
-    condition,
-    ...defaults,
-    ...(own.onFailure !== undefined && { onFailure: own.onFailure }),
-    ...(own.wakeOn !== undefined && { wakeOn: own.wakeOn }),
-  };
+  return condition && { id, condition, ...defaults, ...own };
 }
-
-const guardId: Read<string> = (reading, value, path) => {
-  const problems = name(value, path);
-  reading.problems.push(...problems);
-  return problems.length === 0 ? (value as string) : undefined;
-};
 
 function conditionOf(reading: Reading, value: unknown, path: Path): Condition | undefined {
   const parsed = parseCondition(value);

@@ -2,7 +2,7 @@
 import { nameProblem } from '../name.ts';
 import { isRecord, type Path, positiveInteger } from '../shape.ts';
 import { plainName, type Wanted, wantedLock, type WantedLock, wantedSlots, type WantedSlots } from '../wanted.ts';
-import { oneOrMore, present, type Read, type Reading } from './reading.ts';
+import { oneOrMore, present, type Read, type Reading, shaped } from './reading.ts';
 import type { PhaseHold } from './runbook.ts';
 
 export const holds: Read<readonly PhaseHold[]> = (reading, value, path) => {
@@ -70,21 +70,15 @@ function counted(
   path: Path,
   weightKey = 'weight',
 ): Placed<WantedSlots> | undefined {
-  const weight = reading.field({ [weightKey]: given['weight'] }, weightKey, path, count(given['weight'] === undefined));
-  const capacity = reading.field(given, 'capacity', path, count(false));
+  const weighed = given['weight'] === undefined ? {} : { [weightKey]: given['weight'] };
+  const weight = reading.field(weighed, weightKey, path, count);
+  const capacity = reading.field(given, 'capacity', path, count);
   if (semaphore === undefined) return undefined;
   const want = { semaphore, ...(weight !== undefined && { weight }), ...(capacity !== undefined && { capacity }) };
   return { want, at: path };
 }
 
-function count(isOptional: boolean): Read<number> {
-  return (reading, value, path) => {
-    if (isOptional && value === undefined) return undefined;
-    const problems = positiveInteger(value, path);
-    reading.problems.push(...problems);
-    return problems.length === 0 ? (value as number) : undefined;
-  };
-}
+const count = shaped<number>(positiveInteger);
 
 /** Refuses more slots than the capacity: no phase could ever get them. */
 function sensible(reading: Reading, slots: Placed<WantedSlots> | undefined): Placed<WantedSlots> | undefined {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Guard, GuardOutcome } from '../guard/index.ts';
+import type { Guard, GuardOutcome } from '../guard/guard.ts';
 import type { Moment } from '../machine.ts';
 import { judge, type Judgement } from './judge.ts';
 import type { Phase } from './runbook.ts';

@@ -1,5 +1,7 @@
 /** What the outcomes of a phase's guards mean for the pipeline: it goes on, it is blocked, or it fails. */
-import { type Guard, type GuardOutcome, type Missing, type OnFailure, polledInputs, wakesOn } from '../guard/index.ts';
+import { type Guard, type GuardOutcome, type OnFailure, wakesOn } from '../guard/guard.ts';
+import { missingText } from '../guard/explain.ts';
+import { polledInputs } from '../guard/wake.ts';
 import { type Event, event, type Moment, unreachable } from '../machine.ts';
 import type { Blocked, BlockingGuard } from './record.ts';
 import type { Phase } from './runbook.ts';
@@ -52,7 +54,7 @@ function findingOf(guard: Guard, outcomes: readonly GuardOutcome[]): Finding {
   const outcome = outcomes.find(({ guard: id }) => id === guard.id);
   if (outcome?.kind === 'passed') return { isPassed: true, reasons: [], outlook: 'open' };
   if (outcome?.kind === 'failed') return { isPassed: false, reasons: short(outcome.reasons), outlook: outcome.outlook };
-  const reasons = outcome === undefined ? ['it was not judged'] : short(outcome.missing.map(missingTold));
+  const reasons = outcome === undefined ? ['it was not judged'] : short(outcome.missing.map(missingText));
   return { isPassed: false, reasons, outlook: 'unknown' };
 }
 
@@ -103,10 +105,6 @@ export function actionKind(action: OnFailure): 'block' | 'warn' | 'retry' | 'fai
   if (action === 'block' || action === 'warn') return action;
   if ('retry' in action) return 'retry';
   return 'fail' in action ? 'fail' : unreachable(action);
-}
-
-function missingTold({ key, error }: Missing): string {
-  return error === undefined ? `${key} has not been checked` : `${key} could not be checked: ${error}`;
 }
 
 /** The reasons become part of the record, and a list of issues may be very long. */

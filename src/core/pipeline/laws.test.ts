@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { OnFailure } from '../guard/index.ts';
+import type { OnFailure } from '../guard/guard.ts';
 import { BrokenLaw } from '../../../test/laws/trial.ts';
 import {
   driverLaws,

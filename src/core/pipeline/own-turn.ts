@@ -3,7 +3,7 @@
  * it that they are free. Waiting without a place would wake all such pipelines whenever the queue is empty, let one of them
  * in, and let every queued request go first.
  */
-import type { Guard, GuardOutcome } from '../guard/index.ts';
+import type { Guard, GuardOutcome } from '../guard/guard.ts';
 import type { Phase } from './runbook.ts';
 
 export function waitsForItsTurn({ pre, holds }: Phase, outcomes: readonly GuardOutcome[]): boolean {

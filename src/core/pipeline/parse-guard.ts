@@ -1,5 +1,5 @@
 /** A guard on its own, as people write it: a condition, or an object with a condition in it. */
-import type { Guard } from '../guard/index.ts';
+import type { Guard } from '../guard/guard.ts';
 import { isRecord, type Problem, unaccepted } from '../shape.ts';
 import { guardOf } from './guards.ts';
 import { Reading } from './reading.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventNames } from '../event-names.ts';
-import { wakePatterns } from '../guard/index.ts';
+import { wakePatterns } from '../guard/wake.ts';
 import { patternProblem } from '../event-names.ts';
 import { MOST_PHASES, parseRunbook } from './parse.ts';
 import type { Phase, Runbook } from './runbook.ts';

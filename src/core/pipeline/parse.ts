@@ -1,4 +1,5 @@
 /** Parses a runbook written in YAML, JSON or code; returns the runbook, or everything that is wrong with it. */
+import { given } from '../given.ts';
 import { nameProblem } from '../name.ts';
 import type { Path, Problem } from '../shape.ts';
 import { shown } from '../shown.ts';
@@ -68,10 +69,7 @@ function phaseOf(reading: Reading, value: unknown, at: Path): PlacedPhase | unde
   const run = reading.field(fields, 'run', at, work);
   const failing = reading.field(fields, 'onFailure', at, onFailure);
   const waking = reading.field(fields, 'wakeOn', at, wakeOn);
-  const defaults = {
-    ...(failing !== undefined && { onFailure: failing }),
-    ...(waking !== undefined && { wakeOn: waking }),
-  };
+  const defaults = given({ onFailure: failing, wakeOn: waking });
   const pre = reading.field(fields, 'pre', at, guards(`${name}.pre`, defaults)) ?? [];
   const post = reading.field(fields, 'post', at, guards(`${name}.post`, defaults)) ?? [];
   const timeoutMs = timeout(reading, fields, at);
@@ -79,8 +77,7 @@ function phaseOf(reading: Reading, value: unknown, at: Path): PlacedPhase | unde
     pre: pre.map(({ guard }) => guard),
     post: post.map(({ guard }) => guard),
     holds: reading.field(fields, 'holds', at, holds) ?? [],
-    ...(failing !== undefined && { onFailure: failing }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...given({ onFailure: failing, timeoutMs }),
     ...(reading.field(fields, 'retries', at, retries) ?? { retries: 0, backoffMs: DEFAULT_BACKOFF_MS }),
     idempotent: reading.field(fields, 'idempotent', at, idempotent) ?? false,
     env: reading.field(fields, 'env', at, environment) ?? {},

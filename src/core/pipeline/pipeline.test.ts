@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Guard, GuardOutcome } from '../guard/index.ts';
+import type { Guard, GuardOutcome } from '../guard/guard.ts';
 import type { Moment } from '../machine.ts';
 import { type DriverCommand, effectOf, type PipelineCommand, type PipelineTransition } from './command.ts';
 import { pipelineTransition } from './pipeline.ts';

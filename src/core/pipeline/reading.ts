@@ -1,5 +1,5 @@
 /** Reads what people write: each part becomes a value for the machine, or a problem with its place and what is accepted. */
-import { isRecord, type Path, type Problem, unaccepted, unknown } from '../shape.ts';
+import { isRecord, type Path, type Problem, type Shape, unaccepted, unknown } from '../shape.ts';
 
 /**
  * `text` is what can be written in a file. `code` may bring functions along and says durations as text or, with `Ms` in
@@ -48,6 +48,15 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 /** Undefined if it was refused. */
 export type Read<T> = (reading: Reading, value: unknown, path: Path) => T | undefined;
+
+/** A value of this shape. */
+export function shaped<T>(shape: Shape): Read<T> {
+  return (reading, value, path) => {
+    const problems = shape(value, path);
+    reading.problems.push(...problems);
+    return problems.length === 0 ? (value as T) : undefined;
+  };
+}
 
 /** One, or a list of them. */
 export function oneOrMore<T>(what: string, read: Read<T>): Read<readonly T[]> {

@@ -1,6 +1,6 @@
 /** What is known of a pipeline: how far it is, what it waits for, who drives it, and what became of each phase. */
 import type { PipelineState } from '../guard/inputs.ts';
-import type { Outlook } from '../guard/index.ts';
+import type { Outlook } from '../guard/findings.ts';
 import type { Token } from '../machine.ts';
 import type { Choice } from './question.ts';
 

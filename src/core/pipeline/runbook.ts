@@ -1,5 +1,5 @@
 /** The runbook: what a pipeline is to do, as the machine takes it. What people write is read by `parse.ts`. */
-import type { Guard, OnFailure } from '../guard/index.ts';
+import type { Guard, OnFailure } from '../guard/guard.ts';
 import type { LockMode } from '../lock.ts';
 
 export interface Runbook {

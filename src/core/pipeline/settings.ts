@@ -1,17 +1,16 @@
 /** The settings of a phase: how long, how often, in which environment, and what if it fails. */
 import { DURATIONS, durationMs, LONGEST_MS } from '../duration.ts';
 import { patternProblem } from '../event-names.ts';
-import type { OnFailure } from '../guard/index.ts';
-import { isRecord, type Path } from '../shape.ts';
+import type { OnFailure } from '../guard/guard.ts';
+import { boolean, isRecord, type Path, text } from '../shape.ts';
 import { shown } from '../shown.ts';
 import { outputNameProblem } from './outputs.ts';
-import { type Fields, oneOrMore, type Read, type Reading } from './reading.ts';
+import { type Fields, oneOrMore, type Read, type Reading, shaped } from './reading.ts';
 import { DEFAULT_BACKOFF_MS } from './runbook.ts';
 
 const MOST_RETRIES = 1_000;
 const MOST_VARIABLES = 1_000;
 const LONGEST_VALUE = 65_536;
-const LONGEST_MESSAGE = 1_000;
 
 /** `key: 30s`; in code also `keyMs: 30_000`. */
 export function duration(reading: Reading, fields: Fields, key: string, path: Path, least: number): number | undefined {
@@ -71,6 +70,7 @@ const retryCount: Read<number> = (reading, value, path) => {
   return reading.unaccepted(value, path, `a whole number from 0 to ${MOST_RETRIES}${also}`);
 };
 
+const message = shaped<string>(text('a message', 1, 1_000));
 const ON_FAILURE = 'block, warn, {retry: 30s} or {fail: a message}';
 
 export const onFailure: Read<OnFailure> = (reading, value, path) => {
@@ -78,8 +78,8 @@ export const onFailure: Read<OnFailure> = (reading, value, path) => {
   if (!isRecord(value) || Object.keys(value).length !== 1) return reading.unaccepted(value, path, ON_FAILURE);
   const [key = ''] = Object.keys(value);
   if (key === 'fail') {
-    const message = reading.field(value, key, path, text('a message', 1, LONGEST_MESSAGE));
-    return message === undefined ? undefined : { fail: message };
+    const fail = reading.field(value, key, path, message);
+    return fail === undefined ? undefined : { fail };
   }
   if (key === 'retry' || (key === 'retryMs' && reading.dialect === 'code')) {
     const retry = duration(reading, value, 'retry', path, 1);
@@ -94,16 +94,7 @@ export const wakeOn: Read<readonly string[]> = oneOrMore('an event such as lock:
   return problem === undefined ? (value as string) : reading.refuse(path, problem);
 });
 
-export const idempotent: Read<boolean> = (reading, value, path) =>
-  typeof value === 'boolean' ? value : reading.unaccepted(value, path, 'true or false');
-
-export function text(what: string, least: number, most: number): Read<string> {
-  return (reading, value, path) => {
-    if (typeof value === 'string' && value.length >= least && value.length <= most && !value.includes('\0'))
-      return value;
-    return reading.unaccepted(value, path, `${what} of ${least} to ${most} characters without NUL`);
-  };
-}
+export const idempotent = shaped<boolean>(boolean);
 
 export const environment: Read<Readonly<Record<string, string>>> = (reading, value, path) => {
   if (!isRecord(value)) return reading.unaccepted(value, path, 'an object of variables, such as {TARGET: staging}');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Guard, GuardOutcome } from '../guard/index.ts';
+import type { Guard, GuardOutcome } from '../guard/guard.ts';
 import type { Moment } from '../machine.ts';
 import type { PipelineCommand, PipelineTransition } from './command.ts';
 import { pipelineTransition } from './pipeline.ts';

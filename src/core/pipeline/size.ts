@@ -8,6 +8,7 @@
  * The record says how many warnings were dropped. The events of a write have a limit of their own.
  */
 import { type Event, unreachable } from '../machine.ts';
+import { bytesIn } from '../utf8.ts';
 import type { Blocked, PhaseRecord, PipelineRecord } from './record.ts';
 
 /** As JSON in UTF-8. The largest run spec (512 KiB) is written only with the first record, never with one of this size. */
@@ -112,12 +113,5 @@ function shortened(text: string): string {
 
 /** As JSON in UTF-8. */
 export function bytesOf(value: unknown): number {
-  const json = JSON.stringify(value) ?? '';
-  let bytes = json.length;
-  for (let at = 0; at < json.length; at++) {
-    const unit = json.charCodeAt(at);
-    // Half of a pair is two of its four bytes.
-    if (unit >= 0x80) bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2;
-  }
-  return bytes;
+  return bytesIn(JSON.stringify(value) ?? '');
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { all, branchMerged, command, lockFree, not } from '../guard/index.ts';
+import { all, branchMerged, command, lockFree, not } from '../guard/constructors.ts';
 import type { Phase, Runbook } from './runbook.ts';
 import { parseRunbook } from './parse.ts';
 import { runbookVariables, withVariables } from './variables.ts';

@@ -5,8 +5,7 @@
  */
 import { nameProblem } from '../name.ts';
 import { shown } from '../shown.ts';
-import type { Condition } from '../guard/index.ts';
-import { leavesOf } from '../guard/condition.ts';
+import { type Condition, leavesOf } from '../guard/condition.ts';
 import type { Phase, PhaseHold, Runbook } from './runbook.ts';
 
 export type Filled =

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { BACKOFF_OWNER, isOrphaned, statusOf, type Task, type TaskStatus, unpublished } from './task.ts';
 import {
-  BACKOFF_OWNER,
   type ClaimRequest,
   claimUntouched,
   decideClaim,
@@ -8,14 +8,9 @@ import {
   decideForget,
   decideRepair,
   decideRequeue,
-  isOrphaned,
-  statusOf,
-  type Task,
-  type TaskStatus,
   type TaskWrite,
-  termsOf,
-  unpublished,
-} from './index.ts';
+} from './decide.ts';
+import { termsOf } from './terms.ts';
 
 const REQUEST: ClaimRequest = { id: 'p.1', holder: 'worker:1', at: 100, capabilities: ['gpu'] };
 const nothing = (): undefined => undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lacking, NO_TERMS, termsOf, withTerms } from './index.ts';
+import { lacking, NO_TERMS, termsOf, withTerms } from './terms.ts';
 
 describe('what a task asks for', () => {
   it('is read from its data, and is nothing if the data says nothing', () => {

@@ -28,16 +28,12 @@ export function canonicalAgain(value: unknown, escape: Escape): string {
  * one, and one look at the text spares a look at each string.
  */
 export function escapeOf(json: string): Escape {
-  return json.includes('\\') || !isWellFormed(json) ? escaped : asItIs;
+  return json.includes('\\') || !isWellFormed(json) ? escaped : (text) => text;
 }
 
 /** `isWellFormed` of ES2024, which every supported Node has. It costs nothing for a text without characters past U+00FF. */
 function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
-}
-
-function asItIs(text: string): string {
-  return text;
 }
 
 /** Deeper than any value that signalbox accepts, and far from overflowing the stack. */
@@ -105,11 +101,4 @@ function mended(value: Json): Json {
 /** Replaces half a surrogate pair with U+FFFD. */
 export function wellFormed(text: string): string {
   return HALF_PAIR.test(text) ? text.replace(HALF_PAIRS, '\ufffd') : text;
-}
-
-const encoder = new TextEncoder();
-
-/** The length in UTF-8. */
-export function bytesIn(text: string): number {
-  return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 }

@@ -7,9 +7,10 @@
  * The hash is the SHA-256 of the entry's canonical JSON without `hash`. docs/witness.md specifies all of it.
  */
 import type { Json } from '../machine.ts';
-import { isRecord } from '../shape.ts';
+import { isCount, isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
-import { bytesIn, canonical, canonicalAgain, type Escape, escaped, plain, wellFormed } from './canonical.ts';
+import { bytesIn } from '../utf8.ts';
+import { canonical, canonicalAgain, type Escape, escaped, plain, wellFormed } from './canonical.ts';
 
 /** The SHA-256 of a text's UTF-8, in lower-case hex. The runtime passes Node's, because the core has none. */
 export type Digest = (text: string) => string;
@@ -261,8 +262,4 @@ function placeProblem({ seq, hash }: Readonly<Record<string, unknown>>): string 
 /** With `onlyLength`, it does not check the digits. */
 export function isHash(value: unknown, onlyLength = false): value is string {
   return typeof value === 'string' && (onlyLength ? value.length === 64 : HASH.test(value));
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -1,6 +1,6 @@
 /** The witness: a chain of hashes for each resource, which shows every change and every removal of an entry. */
 
-export { bytesIn, canonical, plain } from './canonical.ts';
+export { canonical, plain } from './canonical.ts';
 export { ChainCheck, type FindingKind, type Link, type LinkFinding } from './chain-check.ts';
 export {
   type Checkpoint,

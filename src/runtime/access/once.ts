@@ -26,6 +26,7 @@ import {
   type Transaction,
   type TransactionResult,
 } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { encode, checked, type Fields } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { SharedWrites } from '../write/shared-writes.ts';
@@ -130,8 +131,7 @@ export class OnceKeys {
     const runtime = this.#runtime;
     const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
       this.#keep(at, revision, { content, answer }, keptMs);
-    const isStillOurs = [{ key: at, target: 'mod', is: '=', than: revision }] as const;
-    const dropping: Transaction = { compare: isStillOurs, success: [{ do: 'delete', key: at }], failure: [] };
+    const dropping = ifUnchanged(at, revision, [{ do: 'delete', key: at }]);
     const drop = (): Promise<boolean> => send(runtime, dropping).then(({ succeeded }) => succeeded);
     const failed = (): Promise<boolean> =>
       drop().catch(() => {
@@ -169,11 +169,9 @@ export class OnceKeys {
 
   /** `revision`: of the entry that this one replaces; 0 if there is none. */
   async #keep(key: string, revision: number, entry: Entry, keptMs: number): Promise<boolean> {
-    const { succeeded } = await this.#onLease(keptMs, (lease) => ({
-      compare: [{ key, target: 'mod', is: '=', than: revision }],
-      success: [{ do: 'put', key, value: encode(entry), lease }],
-      failure: [],
-    }));
+    const { succeeded } = await this.#onLease(keptMs, (lease) =>
+      ifUnchanged(key, revision, [{ do: 'put', key, value: encode(entry), lease }]),
+    );
     return succeeded;
   }
 

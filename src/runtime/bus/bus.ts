@@ -7,7 +7,6 @@ import {
   type Operation,
   type OperationResult,
   readPages,
-  type ReadResult,
   type Revision,
   type Store,
   Value,
@@ -113,12 +112,8 @@ export class Bus implements AsyncDisposable {
   async list(prefix = ''): Promise<readonly BusPair[]> {
     this.#refuseIfClosed();
     const found: BusPair[] = [];
-    for await (const { pairs } of readPages(
-      this.#store,
-      prefix === '' ? ALL_PLAIN : plainRange(prefix),
-      PAGE,
-      this.#stopped,
-    ))
+    const range = prefix === '' ? ALL_PLAIN : plainRange(prefix);
+    for await (const { pairs } of readPages(this.#store, range, PAGE, this.#stopped))
       found.push(...pairs.map(pairFrom));
     return found;
   }
@@ -242,17 +237,13 @@ function resultOf(result: OperationResult): BusResult {
     case 'delete':
       return { do: 'delete', deleted: result.deleted };
     case 'read':
-      return { do: 'get', pair: pairOf(result) };
+      return { do: 'get', pair: result.pairs[0] === undefined ? null : pairFrom(result.pairs[0]) };
     case 'transaction':
       throw new Failure(
         'corrupt',
         'the store answered a transaction with the result of a nested one, which was not asked for',
       );
   }
-}
-
-function pairOf({ pairs: [pair] }: ReadResult): BusPair | null {
-  return pair === undefined ? null : pairFrom(pair);
 }
 
 function pairFrom({ key, value, createRevision, modRevision, version }: KeyValue): BusPair {

@@ -2,6 +2,7 @@
  * The guard API of a signalbox: check once, wait, or register. Registered guards belong to this process: it checks them
  * for as long as it runs, and no other process knows of them.
  */
+import { given } from '../../core/given.ts';
 import { any, type Condition, type Guard, type GuardOutcome, guardProblem, not } from '../../core/index.ts';
 import { refuseInvalid } from '../../failure.ts';
 import { refuseUnlessFunction, refuseWrongValues } from '../options.ts';
@@ -44,8 +45,8 @@ export class Guards implements GuardExecutor {
    * Waits until the guard passes, and answers the last outcome. A guard that can never pass ends the wait at once, as does
    * one whose `onFailure` is `warn` or `fail`. Throws the signal's reason if that aborts.
    */
-  async wait(given: Condition | Guard, options: GuardWaitOptions = {}): Promise<GuardOutcome> {
-    const guard = asGuard(given);
+  async wait(what: Condition | Guard, options: GuardWaitOptions = {}): Promise<GuardOutcome> {
+    const guard = asGuard(what);
     refuseUnlessGuard(guard);
     if (options.onVerdict !== undefined) refuseUnlessFunction('onVerdict', options.onVerdict);
     return waitFor(this.#runtime, this.#executor, guard, options);
@@ -64,9 +65,12 @@ export class Guards implements GuardExecutor {
     // A registered guard also reports when it stops passing.
     const watched: Guard = { ...own, condition: any([own.condition, not(own.condition)]) };
     const watch = await this.#executor.watch([watched], options, false);
-    const registered = new Registered(this.#runtime, this.#executor, own, watch, handler, options.adapters, () => {
+    const ended = (): void => {
       if (this.#registered.get(own.id) === registered) this.#registered.delete(own.id);
-    });
+    };
+    const { adapters } = options;
+    const parts = { runtime: this.#runtime, executor: this.#executor, watch, handler, options: given({ adapters }) };
+    const registered = new Registered(own, { ...parts, ended });
     this.#registered.get(own.id)?.unregister();
     this.#registered.set(own.id, registered);
     await registered.begin();

@@ -9,6 +9,7 @@ import {
   type Own,
   type Semaphore,
 } from '../../core/index.ts';
+import { leasesOf } from '../../core/hold.ts';
 import { Failure } from '../../failure.ts';
 import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../../core/machines.ts';
@@ -87,8 +88,4 @@ async function goneOf(reads: Reads, holds: readonly Hold[]): Promise<ReadonlySet
   const leases = leasesOf(holds);
   const found = await Promise.all(leases.map((lease) => reads.read(anchorKey(lease))));
   return new Set(leases.filter((_, place) => found[place] === undefined));
-}
-
-function leasesOf(holds: readonly Hold[]): readonly string[] {
-  return holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
 }

@@ -1,10 +1,10 @@
 /** One registered guard: checks it again whenever its inputs may have changed. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Adapters } from '../../adapters/adapters.ts';
 import type { Guard, GuardOutcome } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Executor } from './executor.ts';
-import type { GuardWatch } from './watch.ts';
+import type { CheckOptions, Executor } from './executor.ts';
+import { givesUp, retryMs } from './wait.ts';
+import { type GuardWatch, nextWithin } from './watch.ts';
 
 /** A guard that is looked at whenever its inputs may have changed. */
 export interface RegisteredGuard extends Disposable {
@@ -16,33 +16,26 @@ export interface RegisteredGuard extends Disposable {
   unregister(): void;
 }
 
+/** What a registered guard needs. */
+export interface RegisteredParts {
+  readonly runtime: Runtime;
+  readonly executor: Executor;
+  readonly watch: GuardWatch;
+  readonly handler: ((outcome: GuardOutcome) => void | Promise<void>) | undefined;
+  readonly options: Pick<CheckOptions, 'adapters'>;
+  /** Called when the guard is unregistered. */
+  readonly ended: () => void;
+}
+
 export class Registered implements RegisteredGuard {
   readonly guard: Guard;
-  readonly #runtime: Runtime;
-  readonly #executor: Executor;
-  readonly #watch: GuardWatch;
-  readonly #handler: ((outcome: GuardOutcome) => void | Promise<void>) | undefined;
-  readonly #adapters: Adapters | undefined;
-  readonly #onEnd: () => void;
+  readonly #parts: RegisteredParts;
   readonly #over = new AbortController();
   #outcome: GuardOutcome | undefined;
 
-  constructor(
-    runtime: Runtime,
-    executor: Executor,
-    guard: Guard,
-    watch: GuardWatch,
-    handler: ((outcome: GuardOutcome) => void | Promise<void>) | undefined,
-    adapters: Adapters | undefined,
-    onEnd: () => void,
-  ) {
-    this.#runtime = runtime;
-    this.#executor = executor;
+  constructor(guard: Guard, parts: RegisteredParts) {
     this.guard = guard;
-    this.#watch = watch;
-    this.#handler = handler;
-    this.#adapters = adapters;
-    this.#onEnd = onEnd;
+    this.#parts = parts;
   }
 
   get outcome(): GuardOutcome | undefined {
@@ -51,8 +44,8 @@ export class Registered implements RegisteredGuard {
 
   unregister(): void {
     this.#over.abort();
-    this.#watch.close();
-    this.#onEnd();
+    this.#parts.watch.close();
+    this.#parts.ended();
   }
 
   [Symbol.dispose](): void {
@@ -66,8 +59,9 @@ export class Registered implements RegisteredGuard {
   }
 
   async #goOn(): Promise<void> {
-    while (!this.#hasGivenUp()) {
-      const why = await this.#next();
+    const { watch, runtime } = this.#parts;
+    while (!givesUp(this.#outcome)) {
+      const why = await nextWithin(watch, retryMs(this.#outcome), runtime.clock);
       if (why === 'aborted' || this.#over.signal.aborted) return;
       try {
         await this.#look();
@@ -76,39 +70,21 @@ export class Registered implements RegisteredGuard {
         return;
       }
     }
-    this.#watch.close();
-  }
-
-  /** Waits for an event, a poll, or the time that the guard names. */
-  async #next(): Promise<'event' | 'poll' | 'resync' | 'aborted'> {
-    const action = this.#outcome?.kind === 'failed' ? this.#outcome.action : undefined;
-    if (typeof action !== 'object' || !('retry' in action)) return this.#watch.next();
-    const retry = new AbortController();
-    const timer = this.#runtime.clock.timer(action.retry, () => retry.abort());
-    const why = await this.#watch.next(retry.signal);
-    timer.cancel();
-    return why === 'aborted' && retry.signal.aborted ? 'poll' : why;
+    watch.close();
   }
 
   async #look(): Promise<void> {
-    const { signal } = this.#over;
-    const adapters = this.#adapters === undefined ? {} : { adapters: this.#adapters };
-    const [outcome] = await this.#executor.check([this.guard], { signal, ...adapters });
+    const { executor, options, handler } = this.#parts;
+    const [outcome] = await executor.check([this.guard], { signal: this.#over.signal, ...options });
     if (outcome === undefined || isDeepStrictEqual(outcome, this.#outcome)) return;
     this.#outcome = outcome;
     try {
-      await this.#handler?.(outcome);
+      await handler?.(outcome);
     } catch (error) {
       // Reports a bug in the handler as Node reports one in an event listener. The guard is still checked.
       queueMicrotask(() => {
         throw error;
       });
     }
-  }
-
-  #hasGivenUp(): boolean {
-    const outcome = this.#outcome;
-    if (outcome?.kind !== 'failed') return false;
-    return typeof outcome.action === 'object' && 'fail' in outcome.action;
   }
 }

@@ -1,9 +1,11 @@
 /** Waits until a guard passes: looks, and looks again when one of its inputs may have changed. */
+import { type Clock, timeLimit, type Timer } from '../../clock.ts';
 import type { Condition, Explanation, Guard, GuardOutcome } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
+import { anyOf, nextWithin } from './watch.ts';
 
 /** How to wait for a guard. Its commands run only once everything else passes. */
 export interface GuardWaitOptions extends Omit<CheckOptions, 'commandsLast'>, WatchOptions {
@@ -33,7 +35,7 @@ export async function waitFor(
   refuseWrongValues(options, OPTIONS);
   const { signal, timeoutMs, onVerdict } = options;
   signal?.throwIfAborted();
-  const time = new Limit(runtime, timeoutMs);
+  const time = limitOf(timeoutMs, runtime.clock);
   // One signal for all looks: a new one for each would pile up listeners on a signal that lives long.
   const over = anyOf(signal, time.signal);
   // The watch begins before the first look, so that no change between them is missed.
@@ -43,12 +45,7 @@ export async function waitFor(
     for (;;) {
       onVerdict?.(look);
       if (isFinal(look.outcome)) return look.outcome;
-      const retry = new Limit(runtime, retryMs(look.outcome));
-      try {
-        await watch.next(anyOf(over, retry.signal));
-      } finally {
-        retry.cancel();
-      }
+      await nextWithin(watch, retryMs(look.outcome), runtime.clock, over);
       signal?.throwIfAborted();
       runtime.refuseIfClosed();
       if (time.signal?.aborted === true) return look.outcome;
@@ -67,7 +64,7 @@ async function lookUntil(
   executor: Executor,
   guard: Guard,
   options: GuardWaitOptions,
-  time: Limit,
+  time: { readonly signal?: AbortSignal },
   over: AbortSignal | undefined,
 ): Promise<GuardLook | undefined> {
   try {
@@ -82,13 +79,17 @@ async function lookUntil(
 /** Whether waiting cannot help, or the guard does not ask for it. */
 export function isFinal(outcome: GuardOutcome): boolean {
   if (outcome.kind !== 'failed') return outcome.kind === 'passed';
-  const { outlook, action } = outcome;
-  return outlook === 'never' || action === 'warn' || (typeof action === 'object' && 'fail' in action);
+  return outcome.outlook === 'never' || outcome.action === 'warn' || givesUp(outcome);
+}
+
+/** Whether the guard says to fail. */
+export function givesUp(outcome: GuardOutcome | undefined): boolean {
+  return outcome?.kind === 'failed' && typeof outcome.action === 'object' && 'fail' in outcome.action;
 }
 
 /** After how long the guard is looked at again, woken or not, if it says so. */
-export function retryMs(outcome: GuardOutcome): number | undefined {
-  const action = outcome.kind === 'failed' ? outcome.action : undefined;
+export function retryMs(outcome: GuardOutcome | undefined): number | undefined {
+  const action = outcome?.kind === 'failed' ? outcome.action : undefined;
   return typeof action === 'object' && 'retry' in action ? action.retry : undefined;
 }
 
@@ -99,25 +100,8 @@ export function asGuard(given: Condition | Guard): Guard {
   return 'condition' in given ? given : { id: 'condition', condition: given };
 }
 
-/** A signal that aborts after some time. */
-class Limit {
-  readonly signal: AbortSignal | undefined;
-  readonly cancel: () => void;
-
-  constructor(runtime: Runtime, ms: number | undefined) {
-    if (ms === undefined) {
-      this.cancel = () => undefined;
-      return;
-    }
-    const over = new AbortController();
-    this.signal = over.signal;
-    if (ms === 0) over.abort();
-    const timer = runtime.clock.timer(ms, () => over.abort());
-    this.cancel = () => timer.cancel();
-  }
-}
-
-function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
-  const given = signals.filter((signal) => signal !== undefined);
-  return given.length > 1 ? AbortSignal.any(given) : given[0];
+/** Aborts after this time: at once if it is zero, never if it is not given. */
+function limitOf(ms: number | undefined, clock: Clock): { readonly signal?: AbortSignal } & Timer {
+  if (ms !== undefined && ms > 0) return timeLimit(ms, clock);
+  return { ...(ms === 0 && { signal: AbortSignal.abort() }), cancel: () => undefined };
 }

@@ -1,5 +1,5 @@
 /** Wakes the guard watches of this process: one subscription to the store serves all of them. */
-import { type Guard, type Input, matches, requiredInputs, wakesOn } from '../../core/index.ts';
+import { type Guard, matches, requiredInputs, wakesOn } from '../../core/index.ts';
 import type { Events, EventSource, RevisionListener } from '../observe/events.ts';
 import type { Runtime } from '../runtime.ts';
 import type { StaleHolds } from './stale-holds.ts';
@@ -80,11 +80,6 @@ function sourcesFor(guards: readonly Guard[]): readonly EventSource[] {
 /** The locks and semaphores among these inputs. */
 function heldFor(guards: readonly Guard[]): readonly string[] {
   const inputs = guards.flatMap(({ condition }) => requiredInputs(condition));
-  return [
-    ...new Set(inputs.flatMap((input) => ('name' in input && isHeld(input) ? [`${input.kind}/${input.name}`] : []))),
-  ];
-}
-
-function isHeld({ kind }: Input): boolean {
-  return kind === 'lock' || kind === 'semaphore';
+  const held = inputs.filter((input) => input.kind === 'lock' || input.kind === 'semaphore');
+  return [...new Set(held.map(({ kind, name }) => `${kind}/${name}`))];
 }

@@ -1,4 +1,5 @@
 /** One watch: waits until its guards are worth another look. */
+import { type Clock, timeLimit } from '../../clock.ts';
 import {
   type Guard,
   type Own,
@@ -10,15 +11,36 @@ import {
 } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 
+type Why = 'event' | 'poll' | 'resync' | 'aborted';
+
 /** Tells when guards are worth another look. */
 export interface GuardWatch {
   /**
    * Resolves with the reason when one of the guards is worth another look. Any number of changes since the last call make
    * one look.
    */
-  next(signal?: AbortSignal): Promise<'event' | 'poll' | 'resync' | 'aborted'>;
+  next(signal?: AbortSignal): Promise<Why>;
   /** Ends the watch. */
   close(): void;
+}
+
+/** The next reason for a look, which is at the latest a poll after `ms`, if that is given. */
+export async function nextWithin(
+  watch: GuardWatch,
+  ms: number | undefined,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<Why> {
+  if (ms === undefined) return watch.next(signal);
+  const limit = timeLimit(ms, clock);
+  const why = await watch.next(anyOf(signal, limit.signal));
+  limit.cancel();
+  return why === 'aborted' && limit.signal.aborted ? 'poll' : why;
+}
+
+export function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
 }
 
 export interface WatchSettings {
@@ -28,8 +50,6 @@ export interface WatchSettings {
   /** Whether this watch alone keeps the process running. */
   readonly keepsAlive: boolean;
 }
-
-type Why = 'event' | 'poll' | 'resync' | 'aborted';
 
 /** Gets what a watch reports. */
 export interface WatchCalls {

@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process';
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { Failure, shown } from '../../failure.ts';
-import { gitEnvironment, QUIET, readRegularFile } from '../../host/index.ts';
+import { gitEnvironment, ifPossible, QUIET, readRegularFile } from '../../host/index.ts';
 import { gitDirectoryAt } from './git-directory.ts';
 import { isOurs } from './git-ownership.ts';
 
@@ -119,25 +119,13 @@ function trackedOf(place: string, paths: readonly string[], environment: Environ
 }
 
 function entriesOf(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
+  return ifPossible(() => readdirSync(directory)) ?? [];
 }
 
 function isThere(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true;
-  }
+  return ifPossible(() => lstatSync(path, { throwIfNoEntry: false }) !== undefined) ?? true;
 }
 
 function isLink(path: string): boolean {
-  try {
-    return lstatSync(path).isSymbolicLink();
-  } catch {
-    return false;
-  }
+  return ifPossible(() => lstatSync(path).isSymbolicLink()) ?? false;
 }

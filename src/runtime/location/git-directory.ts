@@ -15,7 +15,7 @@
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { Failure, shown } from '../../failure.ts';
-import { beginningOfFile, readRegularFile } from '../../host/index.ts';
+import { beginningOfFile, ifPossible, readRegularFile } from '../../host/index.ts';
 import { real, refuseForeign } from './git-ownership.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -110,11 +110,7 @@ function ceilingLength(start: string, list: string | undefined): number {
 
 /** Resolves links also where only the last part of the path is missing. */
 function realOrMissing(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return join(real(dirname(path)), path.slice(dirname(path).length));
-  }
+  return ifPossible(() => realpathSync(path)) ?? join(real(dirname(path)), path.slice(dirname(path).length));
 }
 
 /**
@@ -186,19 +182,11 @@ function isTrue(environment: Environment, name: string): boolean {
 }
 
 function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
+  return ifPossible(() => statSync(path, { throwIfNoEntry: false }));
 }
 
 function lstatOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
+  return ifPossible(() => lstatSync(path, { throwIfNoEntry: false }));
 }
 
 /** Reads with care: another user may have put the file there, or a FIFO in its place. */

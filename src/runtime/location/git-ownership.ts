@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { lstatSync, realpathSync } from 'node:fs';
 import { isAbsolute, join, sep } from 'node:path';
 import { Failure } from '../../failure.ts';
-import { isTrustedOwner, userShown } from '../../host/index.ts';
+import { ifPossible, isTrustedOwner, userShown } from '../../host/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -49,11 +49,7 @@ export function isOurs(path: string, environment: Environment): boolean {
 }
 
 function ownerOf(path: string): number | undefined {
-  try {
-    return lstatSync(path).uid;
-  } catch {
-    return undefined;
-  }
+  return ifPossible(() => lstatSync(path).uid);
 }
 
 /** The last matching entry decides; an empty entry cancels those before it. */
@@ -95,9 +91,5 @@ function safeDirectories(environment: Environment): readonly string[] {
 
 /** The path without symbolic links; as it is if it cannot be followed. */
 export function real(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
+  return ifPossible(() => realpathSync(path)) ?? path;
 }

@@ -1,5 +1,6 @@
 /** Finds the users that listen on a port of this machine, on Linux. */
 import { readFileSync } from 'node:fs';
+import { ifPossible } from '../../host/index.ts';
 
 interface Socket {
   /** `127.0.0.1`; of IPv6 eight groups: `0:0:0:0:0:0:0:1`. */
@@ -22,11 +23,9 @@ export class Listening {
 
   /** Undefined where the system does not say. */
   static now(this: void): Listening | undefined {
-    try {
-      return new Listening(readFileSync('/proc/net/tcp', 'utf8'), contentOf('/proc/net/tcp6'));
-    } catch {
-      return undefined;
-    }
+    const [four, six] = ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => ifPossible(() => readFileSync(file, 'utf8')));
+    // A machine without IPv6 has no file of its sockets.
+    return four === undefined ? undefined : new Listening(four, six ?? '');
   }
 
   /** The users of all sockets that a connection to this host may end up at; `localhost` is both kinds of loopback. */
@@ -34,15 +33,6 @@ export class Listening {
     const addresses = host === 'localhost' ? ['127.0.0.1', '::1'] : [host];
     const meant = new Set(addresses.flatMap(accepting));
     return this.#sockets.filter((socket) => socket.port === port && meant.has(socket.address)).map(({ uid }) => uid);
-  }
-}
-
-/** A machine without IPv6 has no such file. */
-function contentOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
   }
 }
 

@@ -9,6 +9,7 @@ import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../../failure.ts';
+import { ifPossible } from '../../host/index.ts';
 import { type Durability, isEtcdUrl, type Share, withoutPassword, withWholePaths } from '../../store/index.ts';
 import { refuseCheckedOutLinks } from './checked-out.ts';
 import { gitCommonDirectory } from './git-directory.ts';
@@ -77,12 +78,11 @@ function etcdUrl(host: string | undefined, port: string | undefined): string | u
 
 /** Resolves links as far as the path exists, so that one store has one name. */
 function withoutLinks(directory: string): string {
-  try {
-    return realpathSync(directory);
-  } catch {
-    const parent = dirname(directory);
-    return parent === directory ? directory : join(withoutLinks(parent), basename(directory));
-  }
+  const parent = dirname(directory);
+  const isRoot = parent === directory;
+  return (
+    ifPossible(() => realpathSync(directory)) ?? (isRoot ? directory : join(withoutLinks(parent), basename(directory)))
+  );
 }
 
 /** A question mark in the path must not begin the settings. */
@@ -101,12 +101,10 @@ export function defaultDirectory(environment: Environment = process.env, from = 
  * and that of another user is found only if `safe.directory` lists it.
  */
 export function trustedOwnerOf(directory: string): number | undefined {
-  try {
-    const git = dirname(directory);
-    return gitCommonDirectory(currentDirectory(), process.env) === git ? statSync(git).uid : undefined;
-  } catch {
-    return undefined;
-  }
+  const git = dirname(directory);
+  return ifPossible(() =>
+    gitCommonDirectory(currentDirectory(), process.env) === git ? statSync(git).uid : undefined,
+  );
 }
 
 /** Refuses a link: no user named it, it may have come with the repository, and it could lead anywhere. */
@@ -137,20 +135,12 @@ function stateDirectory(environment: Environment): string {
 
 /** The home directory by the user database, where the environment names none. */
 function homeDirectory(environment: Environment): string {
-  const named = [environment['HOME'], told(homedir), told(() => userInfo().homedir)];
+  // Node throws if the system does not know the user id, as in some containers.
+  const named = [environment['HOME'], ifPossible(homedir), ifPossible(() => userInfo().homedir)];
   const home = named.find((path) => path !== undefined && isAbsolute(path));
   if (home !== undefined) return home;
   const why = 'HOME is not set, and this user has no home directory in the system';
   throw new Failure('invalid', `no place for the store: ${why}; set SIGNALBOX_URL=file:DIRECTORY, or set HOME`);
-}
-
-/** Undefined if the system does not know the user id, as in some containers: Node throws then. */
-function told(ask: () => string): string | undefined {
-  try {
-    return ask();
-  } catch {
-    return undefined;
-  }
 }
 
 function nonEmpty(value: string | undefined): string | undefined {
@@ -184,11 +174,7 @@ function resolved(from: string, path: string, url: string): string {
 
 /** Empty if the directory was deleted, which matters only for a relative path. */
 function currentDirectory(): string {
-  try {
-    return process.cwd();
-  } catch {
-    return '';
-  }
+  return ifPossible(() => process.cwd()) ?? '';
 }
 
 function pathOf(place: string, url: string): string {

@@ -118,7 +118,7 @@ export class FollowedMembers implements AsyncDisposable {
   /** Calls `listener` for every change from now on, in order. One that falls far behind gets a change with `isResync`. */
   onChange(listener: Handler): Subscription {
     refuseUnlessFunction('the listener', listener);
-    this.#refuseIfStopped();
+    if (this.#stopped.aborted) throw new Failure('closed', 'these members are no longer followed; follow them again');
     const own = new Listener(listener, this.#seen, () => this.#seen);
     this.#listeners.add(own);
     return subscription(() => {
@@ -197,10 +197,6 @@ export class FollowedMembers implements AsyncDisposable {
     for (const owners of byAsset.values()) owners.sort((one, other) => one.since - other.since);
     this.#owners = { view: this.#view, byAsset };
     return byAsset;
-  }
-
-  #refuseIfStopped(): void {
-    if (this.#stopped.aborted) throw new Failure('closed', 'these members are no longer followed; follow them again');
   }
 }
 

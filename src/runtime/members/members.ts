@@ -37,6 +37,7 @@ import { type AssetOptions, Membership } from './membership.ts';
 import type { OwnMemberships } from './own-memberships.ts';
 import { memberIn, memberKey, MEMBERS } from './records.ts';
 import {
+  changeOf,
   moveAssets,
   type MoveOptions,
   type MoveOutcome,
@@ -118,10 +119,7 @@ export class Members {
     options: AssetOptions = {},
   ): Promise<RegisterOutcome | { readonly kind: 'attached' }> {
     this.#named(id, incarnation);
-    refuseUnlessAssets(assets);
-    refuseWrongValues(options, { exclusive: flag });
-    const change = { kind, assets: [...assets], isExclusive: options.exclusive ?? false };
-    return registerDetached(this.#runtime, id, incarnation, change);
+    return registerDetached(this.#runtime, id, incarnation, changeOf(kind, assets, options));
   }
 
   /** All members, by id. `onMalformed` gets the keys that are passed over because they cannot be read. */

@@ -1,12 +1,11 @@
 /** The membership of this process, as its user has it: the assets that it registers, and leaving. */
 import type { AssetChange, Json } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
-import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { leave } from './detached.ts';
 import type { OwnMembership } from './own-memberships.ts';
 import { membershipId } from './records.ts';
-import { changeAssets, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
+import { changeAssets, changeOf, type RegisterOutcome } from './registering.ts';
 
 type Ground = Readonly<Record<'resource' | 'id' | 'holder' | 'lease', string>> & { readonly token: Revision };
 
@@ -73,11 +72,8 @@ export class Membership implements AsyncDisposable {
 
   async #change(kind: AssetChange['kind'], assets: readonly string[], options: AssetOptions): Promise<RegisterOutcome> {
     this.#runtime.refuseIfClosed();
-    refuseUnlessAssets(assets);
-    refuseWrongValues(options, { exclusive: flag });
-    if (!this.isValid) return { kind: 'lost' };
-    const { exclusive: isExclusive = false } = options;
-    return changeAssets(this.#runtime, this.id, this.incarnation, { kind, assets: [...assets], isExclusive });
+    const change = changeOf(kind, assets, options);
+    return this.isValid ? changeAssets(this.#runtime, this.id, this.incarnation, change) : { kind: 'lost' };
   }
 
   /** Leaving twice, or after the session ended, changes nothing, nor does it touch a later member with this id. */

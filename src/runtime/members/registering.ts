@@ -21,11 +21,13 @@ import {
 import { Failure, refuseInvalid, shown } from '../../failure.ts';
 import { type Compare, type KeyValue, type Operation, prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
+import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { readEach } from '../stored.ts';
 import { said } from '../write/witnessed.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
+import type { AssetOptions } from './membership.ts';
 import { EXCLUSIVE_ASSETS, memberDocument, memberIn, memberKey, MEMBERS, recordIn } from './records.ts';
 
 /** What came of a registration. */
@@ -193,6 +195,13 @@ function rewritten(pair: KeyValue, assets: readonly RecordedAsset[]): Operation 
 
 function registered(assets: readonly RecordedAsset[]): RegisterOutcome {
   return { kind: 'registered', assets: assets.map(({ id }) => id) };
+}
+
+/** The change that a caller asks for; throws `invalid` if it makes no sense. */
+export function changeOf(kind: AssetChange['kind'], assets: readonly string[], options: AssetOptions): AssetChange {
+  refuseUnlessAssets(assets);
+  refuseWrongValues(options, { exclusive: flag });
+  return { kind, assets: [...assets], isExclusive: options.exclusive ?? false };
 }
 
 /** Refuses what is no list of names, and more than a record can hold. */

@@ -5,6 +5,7 @@
 import { type Topology, type Token, isCount } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { encode, stateKey, checked, type Fields } from '../layout.ts';
 import { listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
 import { frozenCopy } from '../own-copy.ts';
@@ -57,13 +58,10 @@ export function sendTopology(
         holder: topology.coordinator ?? '',
         topology: frozenCopy(topology as never),
       };
+      const value = encode({ record: { v: 1, epoch, id }, events: [event] });
       return {
         kind: 'write',
-        transaction: {
-          compare: [{ key: KEY, target: 'mod', is: '=', than: pair?.modRevision ?? 0 }],
-          success: [{ do: 'put', key: KEY, value: encode({ record: { v: 1, epoch, id }, events: [event] }) }],
-          failure: [],
-        },
+        transaction: ifUnchanged(KEY, pair?.modRevision ?? 0, [{ do: 'put', key: KEY, value }]),
         deeds: [
           {
             resource: 'topology/current',

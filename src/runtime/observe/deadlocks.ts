@@ -3,7 +3,6 @@
  * queue; the core chooses the requests that give way, and their writers refuse them.
  */
 import {
-  type Cycle,
   type Deadlock,
   deadlockSearch,
   type Lock,
@@ -79,7 +78,8 @@ export class Deadlocks implements RuntimeObserver {
       found = await this.#search(again, slices, queues);
     }
     for (const { victim, cycle } of found) {
-      this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });
+      const command = { kind: 'refuse', id: victim.request.id, cycle } as const;
+      this.#runtime.writerFor(victim.resource).submit(new BackgroundCommand(command));
     }
   }
 
@@ -117,10 +117,6 @@ export class Deadlocks implements RuntimeObserver {
       await slices.run(queues.add(pairs, revision));
     }
     return queues;
-  }
-
-  #refuse(resource: string, command: { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }): void {
-    this.#runtime.writerFor(resource).submit(new BackgroundCommand(command));
   }
 }
 

@@ -125,9 +125,6 @@ function added({ total, by }: Counts, adding: ReadonlyMap<string, number>): Coun
     sum.set(resource, (sum.get(resource) ?? 0) + count);
     more += count;
   }
-  return { total: total + more, by: mostFrequent(sum) };
-}
-
-function mostFrequent(counts: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
-  return new Map([...counts].sort((a, b) => b[1] - a[1]).slice(0, MOST_RESOURCES));
+  const mostFrequent = [...sum].sort((a, b) => b[1] - a[1]).slice(0, MOST_RESOURCES);
+  return { total: total + more, by: new Map(mostFrequent) };
 }

@@ -5,10 +5,8 @@
 import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../../store/follow.ts';
-import { TaskEvents } from '../tasks/feed.ts';
-import { ALL_TASKS } from '../tasks/keys.ts';
 import type { SignalboxEvent } from './event-types.ts';
-import { type EventSource, measureLag, publicEvents, readableEvents, RECORD_RANGE } from './events.ts';
+import { eventReader, type EventSource, measureLag, publicEvents, SOURCE_RANGES } from './events.ts';
 
 export const EVENT_SOURCES: readonly EventSource[] = ['records', 'tasks'];
 
@@ -38,19 +36,16 @@ export class EventLog {
   ): Promise<Revision> {
     const { store, clock, stopped } = this.#runtime;
     this.#runtime.refuseIfClosed();
-    const tasks = new TaskEvents();
+    const eventsOf = eventReader(source);
     const over = AbortSignal.any([signal, stopped]);
     return follow(
       store,
       clock,
-      source === 'records' ? RECORD_RANGE : ALL_TASKS,
+      SOURCE_RANGES[source],
       {
         changes: (changes) => {
           const now = clock.now();
-          const events =
-            source === 'records'
-              ? changes.changes.flatMap((change) => readableEvents(change, now))
-              : [...tasks.of(changes, now)].map(([event, resource]) => ({ ...event, resource }));
+          const events = eventsOf(changes, now);
           if (events.length === 0) return;
           // Events from history are not measured: they are late because the caller asked late.
           if (since === 'now') measureLag(this.#runtime, changes.revision, events[0]?.at ?? now);

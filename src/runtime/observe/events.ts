@@ -6,6 +6,7 @@
  * it has missed events, and should read the state itself. Nothing is lost silently.
  */
 import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
+import { leasesOf } from '../../core/hold.ts';
 import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { follow, startsOnce } from '../../store/follow.ts';
@@ -23,7 +24,7 @@ import {
   ticketIn,
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
-import type { EventHandler, EventType, SignalboxEvent } from './event-types.ts';
+import type { EventHandler, SignalboxEvent } from './event-types.ts';
 import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver, Runtime } from '../runtime.ts';
@@ -31,6 +32,7 @@ import { isObject, malformedBy } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';
+import { ALL_TASKS } from '../tasks/keys.ts';
 
 /** For the runtime itself: an event with the holds of its resource after the write. */
 export interface RecordEvent extends ToldEvent {
@@ -51,8 +53,18 @@ export interface RevisionListener {
 /** Tasks have keys outside of signalbox's own, so they need a second watch. */
 export type EventSource = 'records' | 'tasks';
 
-/** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
-export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
+/** Where each source has its keys. Tickets, records and states are neighbours: one watch delivers them in one order. */
+export const SOURCE_RANGES: Readonly<Record<EventSource, KeyRange>> = {
+  records: { key: TICKETS, end: afterPrefix(STATES) },
+  tasks: ALL_TASKS,
+};
+
+/** Reads the events off the changes of a source; `now`: when they arrived. */
+export function eventReader(source: EventSource): (changes: Changes, now: number) => readonly RecordEvent[] {
+  if (source === 'records') return ({ changes }, now) => changes.flatMap((change) => readableEvents(change, now));
+  const tasks = new TaskEvents();
+  return (changes, now) => [...tasks.of(changes, now)];
+}
 
 const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard|witness):(\*|[a-z]+))$/;
 
@@ -61,7 +73,7 @@ export class Events implements FeedListener, RuntimeObserver {
   readonly #subscribers = new Set<Subscriber>();
   readonly #followRecords = startsOnce(() => this.#follow());
   readonly #feed: TaskFeed;
-  readonly #taskEvents = new TaskEvents();
+  readonly #eventsOf = { records: eventReader('records'), tasks: eventReader('tasks') };
   readonly #listeners: Readonly<Record<EventSource, Set<RevisionListener>>> = { records: new Set(), tasks: new Set() };
 
   constructor(runtime: Runtime, feed: TaskFeed) {
@@ -71,7 +83,7 @@ export class Events implements FeedListener, RuntimeObserver {
   }
 
   localEvents(resource: string, events: readonly Event[]): void {
-    for (const event of events) this.#tell(publicEvent(event, resource));
+    for (const event of events) this.#tell({ ...event, resource } as unknown as SignalboxEvent);
   }
 
   /** Resolves once the store has confirmed the watch: the handler gets every event after that. */
@@ -121,16 +133,9 @@ export class Events implements FeedListener, RuntimeObserver {
     return follow(
       store,
       clock,
-      RECORD_RANGE,
+      SOURCE_RANGES.records,
       {
-        changes: ({ revision, changes }) => {
-          const now = clock.now();
-          this.#tellAll(
-            'records',
-            revision,
-            changes.flatMap((change) => readableEvents(change, now)),
-          );
-        },
+        changes: (changes) => this.#tellAll('records', changes),
         resync: () => this.#missed('records', (subscriber) => !subscriber.pattern.startsWith('task:')),
       },
       stopped,
@@ -139,12 +144,7 @@ export class Events implements FeedListener, RuntimeObserver {
 
   /** Changes of tasks, from the feed. */
   changes(changes: Changes): void {
-    const events = [...this.#taskEvents.of(changes, this.#runtime.clock.now())];
-    this.#tellAll(
-      'tasks',
-      changes.revision,
-      events.map(([event, resource]) => ({ ...event, resource })),
-    );
+    this.#tellAll('tasks', changes);
   }
 
   resync(): Promise<Revision> {
@@ -165,7 +165,9 @@ export class Events implements FeedListener, RuntimeObserver {
     for (const listeners of Object.values(this.#listeners)) for (const listener of listeners) listener.missed();
   }
 
-  #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
+  #tellAll(source: EventSource, changes: Changes): void {
+    const { revision } = changes;
+    const events = this.#eventsOf[source](changes, this.#runtime.clock.now());
     if (events.length === 0) return;
     measureLag(this.#runtime, revision, events[0]?.at ?? 0);
     for (const listener of this.#listeners[source]) listener.told(events);
@@ -185,7 +187,7 @@ export function publicEvents(revision: Revision, events: readonly RecordEvent[])
 }
 
 /** A key that cannot be read has no events, and must not hide those of the other keys of its revision. */
-export function readableEvents(change: Change, now: number): readonly RecordEvent[] {
+function readableEvents(change: Change, now: number): readonly RecordEvent[] {
   try {
     return [...eventsOf(change, now)];
   } catch (error) {
@@ -233,8 +235,7 @@ function documentProblem({ record, events = [] }: Fields): string | undefined {
 /** `record`: that of a lock or a semaphore. */
 export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
   const { holds = [] } = record as { readonly holds?: readonly Hold[] };
-  const leases = holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
-  return { leases, revision: modRevision };
+  return { leases: leasesOf(holds), revision: modRevision };
 }
 
 /** A new ticket is itself the event that a request waits. */
@@ -244,10 +245,6 @@ function queued(pair: KeyValue): ToldEvent {
   const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
   const { holder, priority, reason } = request;
   return { type, at, holder, priority, ...(reason !== undefined && { reason }), resource };
-}
-
-function publicEvent(event: Event, resource: string): SignalboxEvent {
-  return { ...event, type: event.type as EventType, resource } as unknown as SignalboxEvent;
 }
 
 /** One subscriber. After an overflow it gets `resync`, whatever its pattern: it must know that it has missed something. */

@@ -4,13 +4,11 @@
  */
 import { whenAborted } from '../../clock.ts';
 import { matches } from '../../core/index.ts';
-import { type Changes, type KeyRange, readPages, type Revision } from '../../store/index.ts';
+import { type Changes, readPages, type Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../../store/follow.ts';
-import { TaskEvents } from '../tasks/feed.ts';
-import { ALL_TASKS } from '../tasks/keys.ts';
 import type { EventPattern, SignalboxEvent } from './event-types.ts';
-import { publicEvents, readableEvents, type RecordEvent, RECORD_RANGE } from './events.ts';
+import { eventReader, type EventSource, publicEvents, type RecordEvent, SOURCE_RANGES } from './events.ts';
 
 export interface PastListener {
   told(event: SignalboxEvent): void;
@@ -55,7 +53,9 @@ export async function followSince(
     return (await store.health(signal)).revision;
   };
   /** Resolves when the newest of what is stored now has been delivered. */
-  const from = async (range: KeyRange, events: (changes: Changes) => readonly RecordEvent[]): Promise<void> => {
+  const from = async (source: EventSource): Promise<void> => {
+    const range = SOURCE_RANGES[source];
+    const eventsOf = eventReader(source);
     let newest = begin;
     for await (const { pairs } of readPages(store, range, KEYS_AT_ONCE, signal)) {
       newest = pairs.reduce((last, { modRevision }) => Math.max(last, modRevision), newest);
@@ -64,25 +64,16 @@ export async function followSince(
     let caughtUp = (): void => undefined;
     const isDelivered = new Promise<void>((resolve) => (caughtUp = resolve));
     const changes = (some: Changes): void => {
-      tell(some.revision, events(some));
+      tell(some.revision, eventsOf(some, clock.now()));
       if (some.revision >= last) caughtUp();
     };
     await follow(store, clock, range, { changes, resync }, signal, undefined, begin);
     if (last > begin) await isDelivered;
   };
-  const tasks = new TaskEvents();
-  const ranges: Promise<void>[] = [];
-  if (!pattern.startsWith('task:')) {
-    ranges.push(from(RECORD_RANGE, ({ changes }) => changes.flatMap((change) => readableEvents(change, clock.now()))));
-  }
-  if (/^(task:|\*)/.test(pattern)) {
-    ranges.push(
-      from(ALL_TASKS, (changes) =>
-        [...tasks.of(changes, clock.now())].map(([event, resource]) => ({ ...event, resource })),
-      ),
-    );
-  }
-  await Promise.race([Promise.all(ranges), whenAborted(signal)]);
+  const delivered: Promise<void>[] = [];
+  if (!pattern.startsWith('task:')) delivered.push(from('records'));
+  if (/^(task:|\*)/.test(pattern)) delivered.push(from('tasks'));
+  await Promise.race([Promise.all(delivered), whenAborted(signal)]);
   if (signal.aborted) return;
   listener.caughtUp();
   await whenAborted(signal);

@@ -15,6 +15,7 @@ import {
   end,
   exitCodeOf,
   GatedChild,
+  ifPossible,
   isGoneWithin,
   isTooLarge,
   NotStarted,
@@ -195,11 +196,7 @@ function strayBytes(outputs: Buffer): string {
 
 /** False if it cannot be looked at: then it is no file to be read. */
 function isAbsent(file: string): boolean {
-  try {
-    return lstatSync(file, { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false;
-  }
+  return ifPossible(() => lstatSync(file, { throwIfNoEntry: false }) === undefined) ?? false;
 }
 
 function outputsIn(directory: string): string {

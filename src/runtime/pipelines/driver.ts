@@ -17,13 +17,12 @@ import {
 } from '../../core/index.ts';
 import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../holds/lock.ts';
-import { NotAcquired, type Refusal } from '../refusal.ts';
+import { NotAcquired } from '../refusal.ts';
 import { acquireAllTogether, tryTogether } from '../holds/together.ts';
 import type { Runtime } from '../runtime.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { HoldSet } from '../holds/hold-set.ts';
 import type { TogetherOptions } from '../holds/together-write.ts';
-import type { Want } from '../holds/wants.ts';
 import type { RunSpec } from './run-spec.ts';
 import type { PipelineFeed } from './feed.ts';
 import { refuseUnlessRunnable } from './functions.ts';
@@ -185,7 +184,10 @@ export class PipelineDriver {
       const never = attempt.refusals.find(({ refusal }) => ['impossible', 'capacity-mismatch'].includes(refusal.kind));
       if (never !== undefined) return this.#refused(new NotAcquired(never.resource, never.refusal));
     }
-    const resources = attempt.kind === 'refused' ? attempt.refusals.map(toldOf) : namesOf(holds);
+    const resources =
+      attempt.kind === 'refused'
+        ? attempt.refusals.map(({ resource, refusal }) => new NotAcquired(resource, refusal).message)
+        : holds.map((want) => ('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`));
     const { effect } = await this.#tell({ kind: 'waits', resources });
     if (effect.kind !== 'acquire') return effect;
     if (!this.#terms.waits) return undefined;
@@ -366,12 +368,3 @@ export class PipelineDriver {
 }
 
 type WithoutToken<Each> = Each extends { readonly token: number } ? Omit<Each, 'token'> : never;
-
-/** `lock/main: held by ada (merging)`. */
-function toldOf({ resource, refusal }: { readonly resource: string; readonly refusal: Refusal }): string {
-  return new NotAcquired(resource, refusal).message;
-}
-
-function namesOf(holds: readonly Want[]): readonly string[] {
-  return holds.map((want) => ('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`));
-}

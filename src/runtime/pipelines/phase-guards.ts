@@ -1,15 +1,8 @@
 /** The guards of a phase, as its driver checks them: all at first, later the cheap guards before the ones that run commands. */
 import type { Adapters } from '../../adapters/adapters.ts';
-import {
-  type Condition,
-  type Guard,
-  type GuardOutcome,
-  type Phase,
-  pipelineHolder,
-  requiredInputs,
-} from '../../core/index.ts';
+import { type Guard, type GuardOutcome, type Phase, pipelineHolder, requiredInputs } from '../../core/index.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
-import type { GuardWatch } from '../guards/watch.ts';
+import { type GuardWatch, nextWithin } from '../guards/watch.ts';
 import type { Runtime } from '../runtime.ts';
 import { pipelineResource } from './keys.ts';
 import type { RecordStore } from './record-store.ts';
@@ -50,7 +43,7 @@ export class PhaseGuards {
     phase: Phase,
     before: readonly GuardOutcome[],
   ): Promise<readonly GuardOutcome[] | undefined> {
-    const cheap = guards.filter(({ condition }) => !runsCommands(condition));
+    const cheap = guards.filter(({ condition }) => requiredInputs(condition).every(({ kind }) => kind !== 'command'));
     if (before.length === 0 || cheap.length === guards.length) return this.check(guards, phase);
     const first = await this.check(cheap, phase);
     if (first === undefined) return undefined;
@@ -87,19 +80,10 @@ export class PhaseGuards {
 
   /** Waits until another look is worth it, or `againMs` have passed. */
   async nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
-    const { over, runtime } = this.#of;
-    if (againMs === undefined) return void (await watch.next(over));
-    const enough = new AbortController();
-    const timer = runtime.later(againMs, () => enough.abort(), false);
-    await watch.next(AbortSignal.any([over, enough.signal]));
-    timer.cancel();
+    await nextWithin(watch, againMs, this.#of.runtime.clock, this.#of.over);
   }
 }
 
 function outcomeOf(id: string, outcomes: readonly GuardOutcome[]): GuardOutcome | undefined {
   return outcomes.find(({ guard }) => guard === id);
-}
-
-function runsCommands(condition: Condition): boolean {
-  return requiredInputs(condition).some(({ kind }) => kind === 'command');
 }

@@ -12,7 +12,8 @@ import {
 } from '../../core/index.ts';
 import { Failure, refuseInvalid } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
-import { type Operation, prefixed, type Transaction } from '../../store/index.ts';
+import { type Operation, prefixed } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { encode } from '../layout.ts';
 import { aFunction, refuseWrongValues, shortText, valuesProblem } from '../options.ts';
@@ -208,23 +209,15 @@ export class Pipelines {
     const found = await readPipeline(this.#runtime, checkedId(id));
     if (found.record === undefined || !hasEnded(found.record)) return false;
     const { state, spec, logs } = pipelineKeys(id);
-    const forgetting: Transaction = {
-      compare: [{ key: state, target: 'mod', is: '=', than: found.mod }],
-      success: [
-        { do: 'delete', key: state },
-        { do: 'delete', key: spec },
-        { do: 'delete', ...prefixed(logs) },
-      ],
-      failure: [],
-    };
-    const { succeeded } = await sendWitnessed(this.#runtime, forgetting, [
-      {
-        resource: pipelineResource(id),
-        actor: options.by ?? this.#runtime.sender.id,
-        command: 'forget',
-        outcome: 'forgotten',
-      },
-    ]);
+    const keys = [{ key: state }, { key: spec }, prefixed(logs)];
+    const forgetting = ifUnchanged(
+      state,
+      found.mod,
+      keys.map((range) => ({ do: 'delete', ...range })),
+    );
+    const actor = options.by ?? this.#runtime.sender.id;
+    const deed = { resource: pipelineResource(id), actor, command: 'forget', outcome: 'forgotten' };
+    const { succeeded } = await sendWitnessed(this.#runtime, forgetting, [deed]);
     if (succeeded) removeSpools(found.record);
     return succeeded;
   }

@@ -105,7 +105,8 @@ export class RecordStore {
       },
       decide: () => this.#decide(whole, also),
       found: ({ record }) => {
-        return record !== undefined && isBy(record, whole.command) ? this.#landed(record) : undefined;
+        const isOurs = record?.last === whole.command || record?.lastDriven === whole.command;
+        return record !== undefined && isOurs ? this.#landed(record) : undefined;
       },
       // Needs no fence: the write compares the record, so of two attempts on the same record only one lands.
       until: until ?? this.#runtime.giveUpAt(),
@@ -114,7 +115,8 @@ export class RecordStore {
 
   #decide(command: PipelineCommand, also: readonly Operation[]): NextStep<Seen, Answered> {
     const { record } = this.#seen;
-    const { state, outcome, effect, events } = pipelineTransition(this.#runbook, record, command, this.#moment());
+    const at = { now: this.#runtime.clock.now(), revision: this.#seen.mod, gone: () => false };
+    const { state, outcome, effect, events } = pipelineTransition(this.#runbook, record, command, at);
     if (state === record || state === undefined) {
       this.#runtime.emit(pipelineResource(this.id), events);
       return { kind: 'answer', answer: { outcome, effect, record } };
@@ -170,10 +172,6 @@ export class RecordStore {
       `${pipelineResource(this.id)}: the session of its driver has ended, so this process may not write to it; resume it`,
     );
   }
-
-  #moment(): Parameters<typeof pipelineTransition>[3] {
-    return { now: this.#runtime.clock.now(), revision: this.#seen.mod, gone: () => false };
-  }
 }
 
 /**
@@ -199,8 +197,4 @@ function deedOf(
     events: events.map(({ type }) => type),
     detail,
   };
-}
-
-function isBy({ last, lastDriven }: PipelineRecord, command: string): boolean {
-  return last === command || lastDriven === command;
 }

@@ -7,6 +7,7 @@
  */
 import { existsSync } from 'node:fs';
 import { pause, whenAborted } from '../../clock.ts';
+import { given } from '../../core/given.ts';
 import { canBeDriven, type PipelineRecord } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { NotAcquired } from '../refusal.ts';
@@ -117,9 +118,7 @@ export class StandingDriver {
     }
     const { graceMs, hurrying, adapters, onChange, onOutput, onStandBy } = this.#options;
     const left = await this.#driving.drive(id, {
-      ...(graceMs !== undefined && { graceMs }),
-      ...(hurrying !== undefined && { hurrying }),
-      ...(adapters !== undefined && { adapters }),
+      ...given({ graceMs, hurrying, adapters }),
       signal: AbortSignal.any([this.#over, line.unneeded.signal]),
       standsBy: true,
       onChange: (changed) => {

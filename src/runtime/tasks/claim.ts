@@ -29,7 +29,7 @@ import { BackoffLease } from './backoff-lease.ts';
 import type { Claimed } from './claiming.ts';
 import { taskDeeds } from './witnessed.ts';
 import { taskResource } from './keys.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { readTask, taskIn } from './reading.ts';
 import { endTransaction } from './writing.ts';
 
 /** What `release` answers. */
@@ -267,7 +267,7 @@ export async function endClaim(
   const ended = writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
     read: async (isFirst) => {
       const isKnown = isFirst && known !== undefined;
-      const task = isKnown ? known : ((await readTasks(runtime, [id])).tasks[0] as Task);
+      const task = isKnown ? known : await readTask(runtime, id);
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
       await backoff.adjust(decided.kind === 'write' ? decided.backoffMs : undefined);
       return { task, isFresh: !isKnown };

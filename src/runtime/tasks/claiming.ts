@@ -28,7 +28,7 @@ import { isTrouble } from '../write/recovery.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { type Intent, type NextStep, persistently, sendWitnessed, writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
-import { readManyTasks, readTasks, statusIn, taskIn } from './reading.ts';
+import { readManyTasks, readTask, readTasks, statusIn, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,
   type ClaimGround,
@@ -237,8 +237,7 @@ async function abandon(runtime: Runtime, claimLease: ClaimLease, id: string, cla
   const until = runtime.clock.monotonic() + runtime.options.sessionTtlMs;
   await persistently(runtime, until, async () => {
     await claimLease.fence();
-    const { tasks } = await readTasks(runtime, [id]);
-    const [task] = tasks as [Task];
+    const task = await readTask(runtime, id);
     if (task.owner === undefined || task.bookkeeping?.entry.claim?.id !== claim) return;
     const at = { request: claim, now: runtime.clock.now() };
     const write = decideEnd(task, { token: task.owner.token }, { how: 'release' }, at);

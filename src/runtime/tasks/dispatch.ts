@@ -37,7 +37,6 @@ import { TaskFeed } from './feed.ts';
 import { taskResource } from './keys.ts';
 import { Notifier } from './notifier.ts';
 import { Repairs } from './repairs.ts';
-import { TaskRetention } from './retention.ts';
 import { TaskCache, type TaskCacheListener, type Turn } from './task-cache.ts';
 import { type Made, NEXT, refusalIn, TaskWaiters, type TaskWaitOptions } from './task-waiters.ts';
 import type { ClaimAttempt, ClaimOptions, NextAttempt } from './tasks.ts';
@@ -67,7 +66,6 @@ export class Dispatch implements TaskCacheListener {
   readonly feed: TaskFeed;
   readonly cache: TaskCache;
   readonly repairs: Repairs;
-  readonly retention: TaskRetention;
   readonly notifier: Notifier;
   readonly waiters: TaskWaiters;
   readonly #runtime: Runtime;
@@ -77,7 +75,6 @@ export class Dispatch implements TaskCacheListener {
     this.feed = new TaskFeed(runtime);
     this.cache = new TaskCache(runtime, this.feed, this);
     this.repairs = new Repairs(runtime, this.cache, repairs);
-    this.retention = new TaskRetention(runtime, this.cache);
     this.notifier = new Notifier(runtime, this.cache);
     this.waiters = new TaskWaiters(runtime, this.cache);
   }

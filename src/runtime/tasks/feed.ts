@@ -1,5 +1,5 @@
 /** The one watch on tasks of a process, shared by all its listeners, and the events that its changes mean. */
-import { BACKOFF_OWNER, type Event, unpublished } from '../../core/index.ts';
+import { BACKOFF_OWNER, type Event, type ToldEvent, unpublished } from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
 import { follow, startsOnce } from '../../store/follow.ts';
 import type { Runtime } from '../runtime.ts';
@@ -79,14 +79,14 @@ export class TaskEvents {
   readonly #owners = new Map<string, string>();
 
   /** `now`: when the change arrived; workers that are not signalbox do not write when they did it. */
-  *of({ changes }: Changes, now: number): Iterable<[Event, string]> {
+  *of({ changes }: Changes, now: number): Iterable<ToldEvent> {
     const tasks = new Map<string, Changed>();
     for (const change of changes) {
       const found = partOf(change.kind === 'put' ? change.pair.key : change.key);
       if (found !== undefined) tasks.set(found.id, { ...tasks.get(found.id), [found.part]: change });
     }
     for (const [id, changed] of tasks) {
-      for (const event of this.#eventsOf(id, changed, now)) yield [event, taskResource(id)];
+      for (const event of this.#eventsOf(id, changed, now)) yield { ...event, resource: taskResource(id) };
       this.#remember(id, changed.owner);
     }
   }

@@ -19,7 +19,7 @@ import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
 import { taskResource } from './keys.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { readTask, taskIn } from './reading.ts';
 import { publishTransaction } from './writing.ts';
 
 const PUBLISH = [
@@ -97,7 +97,7 @@ export async function publishTask(
   );
   return writeOnce<Task | undefined, PublishOutcome>(runtime, {
     // The first pass reads nothing: the write compares that there is no such task.
-    read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
+    read: (isFirst) => (isFirst ? undefined : readTask(runtime, id)),
     found: (task) => (task?.bookkeeping?.entry.publication === publication ? published : undefined),
     decide: (task, doubt) => {
       if (task?.data === undefined) {

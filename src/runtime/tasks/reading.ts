@@ -171,7 +171,7 @@ function bookkeepingOf(json: unknown): TaskBookkeeping {
   const right = Object.entries(rest).filter(([name, value]) => FIELDS[name as keyof typeof FIELDS]?.(value) ?? true);
   return {
     ...Object.fromEntries(right),
-    attempts: isCount(attempts) ? (attempts as number) : 0,
+    attempts: isCount(attempts) ? attempts : 0,
     events: Array.isArray(events) ? (events as Event[]).filter(isEvent) : [],
   };
 }
@@ -193,6 +193,10 @@ export async function readTasks(
   const { results, revision } = await runtime.store.transaction(always(ids.flatMap(readsOf)), runtime.stopped);
   runtime.saw(revision);
   return { tasks: ids.map((id) => taskIn(id, results)), revision };
+}
+
+export async function readTask(runtime: Runtime, id: string): Promise<Task> {
+  return (await readTasks(runtime, [id])).tasks[0] as Task;
 }
 
 /** A transaction has room for the keys of this number of tasks. */

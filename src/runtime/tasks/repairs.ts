@@ -9,7 +9,7 @@ import type { Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { readTask, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
 import { hashOf } from './workers.ts';
 import { idleTransaction } from './writing.ts';
@@ -65,7 +65,7 @@ export class Repairs {
   async repair(id: string): Promise<boolean> {
     const runtime = this.#runtime;
     return writeOnce<Task | undefined, boolean>(runtime, {
-      read: async (isFirst) => (isFirst ? this.#cache.get(id) : (await readTasks(runtime, [id])).tasks[0]),
+      read: (isFirst) => (isFirst ? this.#cache.get(id) : readTask(runtime, id)),
       decide: (task) => {
         const repair = task === undefined ? undefined : decideRepair(task, runtime.clock.now());
         if (task === undefined || repair === undefined) return { kind: 'answer', answer: false };

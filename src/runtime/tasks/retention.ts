@@ -13,7 +13,8 @@
  * mark.
  */
 import { isFinished, type Task, isCount, isTime } from '../../core/index.ts';
-import { prefixed, readRange, type Revision } from '../../store/index.ts';
+import { type Operation, prefixed, readRange, type Revision } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { encode } from '../layout.ts';
 import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
@@ -66,132 +67,119 @@ const MARKS_AT_ONCE = 8;
 /** How many tasks one round of maintenance forgets at most. */
 const MOST_AT_ONCE = 1_000;
 
-export class TaskRetention {
-  readonly #runtime: Runtime;
-  readonly #cache: TaskCache;
+export async function retentionOf(runtime: Runtime): Promise<Retention> {
+  const { keepMs, keepMost } = (await look(runtime)).kept;
+  return { keepMs, keepMost };
+}
 
-  constructor(runtime: Runtime, cache: TaskCache) {
-    this.#runtime = runtime;
-    this.#cache = cache;
-  }
+/** The settings as they are saved; empty if they are the defaults. */
+export async function changedRetention(runtime: Runtime): Promise<{ readonly retention?: Retention }> {
+  const retention = await retentionOf(runtime);
+  return isDefault(retention) ? {} : { retention };
+}
 
-  async settings(): Promise<Retention> {
-    const { keepMs, keepMost } = (await this.#look()).kept;
-    return { keepMs, keepMost };
-  }
+/** A load keeps a setting that was made in this store. */
+export async function configureUnlessChanged(runtime: Runtime, loaded: Retention): Promise<void> {
+  if (isDefault(await retentionOf(runtime))) await configureRetention(runtime, loaded);
+}
 
-  /** The settings as they are saved; empty if they are the defaults. */
-  async changed(): Promise<{ readonly retention?: Retention }> {
-    const retention = await this.settings();
-    return isDefault(retention) ? {} : { retention };
-  }
-
-  /** A load keeps a setting that was made in this store. */
-  async configureUnlessChanged(loaded: Retention): Promise<void> {
-    if (isDefault(await this.settings())) await this.configure(loaded);
-  }
-
-  /** For all processes that use this store. Tasks that have ended already keep the earlier settings. */
-  configure(change: Partial<Retention>): Promise<Retention> {
-    // Harmless to repeat: the second time it changes nothing.
-    return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
-      for (;;) {
-        const { kept, mod } = await this.#look();
-        const { keepMs = kept.keepMs, keepMost = kept.keepMost } = change;
-        const next = { ...kept, keepMs, keepMost };
-        if (keepMs === kept.keepMs && keepMost === kept.keepMost) return { keepMs, keepMost };
-        if (await this.#write(next, mod, undefined, [this.#deed({ keepMs, keepMost })])) return { keepMs, keepMost };
-      }
-    });
-  }
-
-  #deed(settings: { readonly [name: string]: number }): Deed {
-    const actor = this.#runtime.sender.id;
-    return { resource: 'settings/tasks', actor, command: 'configure', outcome: 'configured', detail: settings };
-  }
-
-  /** Forgets what is due, and answers how many tasks that were. */
-  async sweep(): Promise<number> {
-    await this.#cache.start();
-    const finished = [...this.#cache.values()].filter(isFinished);
-    if (finished.length === 0) return 0;
-    const { horizon, keepMost } = await this.#advance(await this.#look());
-    finished.sort((a, b) => endOf(a) - endOf(b));
-    const tooMany = finished.length - keepMost;
-    const due = finished
-      .filter((task, place) => place < tooMany || endOf(task) <= horizon)
-      // A task that depends on it could never begin.
-      .filter((task) => this.#cache.dependentsOf(task.id).length === 0);
-    let forgotten = 0;
-    for (const task of due.slice(0, MOST_AT_ONCE)) {
-      const { kind } = await forgetTask(this.#runtime, task.id, () => undefined, task);
-      if (kind === 'forgotten') forgotten += 1;
+/** For all processes that use this store. Tasks that have ended already keep the earlier settings. */
+export function configureRetention(runtime: Runtime, change: Partial<Retention>): Promise<Retention> {
+  // Harmless to repeat: the second time it changes nothing.
+  return persistently(runtime, runtime.giveUpAt(), async () => {
+    for (;;) {
+      const { kept, mod } = await look(runtime);
+      const { keepMs = kept.keepMs, keepMost = kept.keepMost } = change;
+      const settings = { keepMs, keepMost };
+      if (keepMs === kept.keepMs && keepMost === kept.keepMost) return settings;
+      const deed = {
+        resource: 'settings/tasks',
+        actor: runtime.sender.id,
+        command: 'configure',
+        outcome: 'configured',
+      };
+      if (await write(runtime, { ...kept, ...settings }, mod, undefined, [{ ...deed, detail: settings }]))
+        return settings;
     }
-    return forgotten;
-  }
+  });
+}
 
-  /** Takes note of marks whose time is over, and makes a new one when the last has lasted for its share. */
-  async #advance({ kept, mod, revision, live }: Look): Promise<Kept> {
-    const { store, stopped, clock } = this.#runtime;
-    const now = clock.now();
-    const over = kept.marks.filter((mark) => !live.has(mark.revision) && mark.until <= now);
-    const horizon = Math.max(kept.horizon, ...over.map((mark) => mark.revision));
-    const next: Kept = { ...kept, horizon, marks: kept.marks.filter((mark) => mark.revision > horizon) };
-    const isDue = await this.#isDue(next, live, now);
-    if (!isDue && over.length === 0) return kept;
-    const lease = isDue ? await store.grantLease(kept.keepMs, stopped) : undefined;
-    const marked = isDue ? { ...next, marks: [...next.marks, { revision, until: now + kept.keepMs }] } : next;
-    const isWritten = await this.#write(marked, mod, lease && { mark: revision, leaseId: lease.id });
-    if (!isWritten && lease !== undefined) await store.revokeLease(lease.id, stopped).catch(() => undefined);
-    return isWritten ? marked : kept;
+/** Forgets what is due, and answers how many tasks that were. */
+export async function sweepFinished(runtime: Runtime, cache: TaskCache): Promise<number> {
+  await cache.start();
+  const finished = [...cache.values()].filter(isFinished);
+  if (finished.length === 0) return 0;
+  const { horizon, keepMost } = await advance(runtime, await look(runtime));
+  finished.sort((a, b) => endOf(a) - endOf(b));
+  const tooMany = finished.length - keepMost;
+  const due = finished
+    .filter((task, place) => place < tooMany || endOf(task) <= horizon)
+    // A task that depends on it could never begin.
+    .filter((task) => cache.dependentsOf(task.id).length === 0);
+  let forgotten = 0;
+  for (const task of due.slice(0, MOST_AT_ONCE)) {
+    const { kind } = await forgetTask(runtime, task.id, () => undefined, task);
+    if (kind === 'forgotten') forgotten += 1;
   }
+  return forgotten;
+}
 
-  async #isDue({ marks, keepMs }: Kept, live: Look['live'], now: number): Promise<boolean> {
-    const last = marks.at(-1);
-    if (last === undefined) return true;
-    const lease = live.get(last.revision) ?? null;
-    const state = lease === null ? null : await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
-    // Once a mark has lost its lease, only a clock can measure its time. A clock by which it would last longer than `keepMs`
-    // was wrong.
-    const remainingMs = state?.remainingMs ?? last.until - now;
-    return remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE) || (state === null && remainingMs > keepMs);
-  }
+/** Takes note of marks whose time is over, and makes a new one when the last has lasted for its share. */
+async function advance(runtime: Runtime, { kept, mod, revision, live }: Look): Promise<Kept> {
+  const { store, stopped, clock } = runtime;
+  const now = clock.now();
+  const over = kept.marks.filter((mark) => !live.has(mark.revision) && mark.until <= now);
+  const horizon = Math.max(kept.horizon, ...over.map((mark) => mark.revision));
+  const next: Kept = { ...kept, horizon, marks: kept.marks.filter((mark) => mark.revision > horizon) };
+  const isDue = await isMarkDue(runtime, next, live, now);
+  if (!isDue && over.length === 0) return kept;
+  const lease = isDue ? await store.grantLease(kept.keepMs, stopped) : undefined;
+  const marked = isDue ? { ...next, marks: [...next.marks, { revision, until: now + kept.keepMs }] } : next;
+  const isWritten = await write(runtime, marked, mod, lease && { mark: revision, leaseId: lease.id });
+  if (!isWritten && lease !== undefined) await store.revokeLease(lease.id, stopped).catch(() => undefined);
+  return isWritten ? marked : kept;
+}
 
-  async #look(): Promise<Look> {
-    const { store, stopped } = this.#runtime;
-    const { pairs, revision } = await readRange(store, prefixed(PREFIX), stopped);
-    const settings = pairs.find(({ key }) => key === KEY);
-    const marks = pairs.filter(({ key }) => key.startsWith(MARKS));
-    return {
-      kept: keptIn(settings?.value),
-      mod: settings?.modRevision ?? 0,
-      revision,
-      live: new Map(marks.map(({ key, lease }) => [Number(key.slice(MARKS.length)), lease])),
-    };
-  }
+async function isMarkDue(
+  { store, stopped }: Runtime,
+  { marks, keepMs }: Kept,
+  live: Look['live'],
+  now: number,
+): Promise<boolean> {
+  const last = marks.at(-1);
+  if (last === undefined) return true;
+  const lease = live.get(last.revision) ?? null;
+  const state = lease === null ? null : await store.leaseState(lease, stopped);
+  // Once a mark has lost its lease, only a clock can measure its time. A clock by which it would last longer than `keepMs`
+  // was wrong.
+  const remainingMs = state?.remainingMs ?? last.until - now;
+  return remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE) || (state === null && remainingMs > keepMs);
+}
 
-  async #write(
-    kept: Kept,
-    mod: Revision,
-    made?: { readonly mark: Revision; readonly leaseId: string },
-    deeds: readonly Deed[] = [],
-  ): Promise<boolean> {
-    const { succeeded } = await sendWitnessed(
-      this.#runtime,
-      {
-        compare: [{ key: KEY, target: 'mod', is: '=', than: mod }],
-        success: [
-          { do: 'put', key: KEY, value: encode(kept) },
-          ...(made === undefined
-            ? []
-            : [{ do: 'put', key: `${MARKS}${made.mark}`, value: encode({}), lease: made.leaseId } as const]),
-        ],
-        failure: [],
-      },
-      deeds,
-    );
-    return succeeded;
+async function look({ store, stopped }: Runtime): Promise<Look> {
+  const { pairs, revision } = await readRange(store, prefixed(PREFIX), stopped);
+  const settings = pairs.find(({ key }) => key === KEY);
+  const marks = pairs.filter(({ key }) => key.startsWith(MARKS));
+  return {
+    kept: keptIn(settings?.value),
+    mod: settings?.modRevision ?? 0,
+    revision,
+    live: new Map(marks.map(({ key, lease }) => [Number(key.slice(MARKS.length)), lease])),
+  };
+}
+
+async function write(
+  runtime: Runtime,
+  kept: Kept,
+  mod: Revision,
+  made?: { readonly mark: Revision; readonly leaseId: string },
+  deeds: readonly Deed[] = [],
+): Promise<boolean> {
+  const success: Operation[] = [{ do: 'put', key: KEY, value: encode(kept) }];
+  if (made !== undefined) {
+    success.push({ do: 'put', key: `${MARKS}${made.mark}`, value: encode({}), lease: made.leaseId });
   }
+  return (await sendWitnessed(runtime, ifUnchanged(KEY, mod, success), deeds)).succeeded;
 }
 
 function isDefault({ keepMs, keepMost }: Retention): boolean {
@@ -216,8 +204,8 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
   const { keepMs, keepMost, horizon, marks } = json;
   return {
     keepMs: keepTime.fits(keepMs) ? (keepMs as number) : none.keepMs,
-    keepMost: isCount(keepMost) ? (keepMost as number) : none.keepMost,
-    horizon: isCount(horizon) ? (horizon as number) : 0,
+    keepMost: isCount(keepMost) ? keepMost : none.keepMost,
+    horizon: isCount(horizon) ? horizon : 0,
     marks: Array.isArray(marks) ? marks.filter(isMark) : [],
   };
 }

@@ -200,7 +200,8 @@ class WaitDeadline {
   /** Rejects with `NotAcquired` when the wait is over. */
   readonly over: Promise<never>;
   isOver = false;
-  readonly #finish: () => void;
+  /** The wait got what it was for. */
+  readonly finish: () => void;
   #reject: (refusal: Refusal) => void = () => undefined;
 
   constructor(
@@ -215,7 +216,7 @@ class WaitDeadline {
         ? undefined
         : runtime.clock.timer(waitMs, () => this.end({ kind: 'timed-out', waitedMs: waitMs, holders: holders() }));
     const aborted = (): void => this.end({ kind: 'aborted', reason: signal?.reason as unknown });
-    this.#finish = () => {
+    this.finish = () => {
       this.isOver = true;
       alive?.cancel();
       timer?.cancel();
@@ -234,11 +235,6 @@ class WaitDeadline {
     if (this.isOver) return;
     this.finish();
     this.#reject(refusal);
-  }
-
-  /** The wait got what it was for. */
-  finish(): void {
-    this.#finish();
   }
 }
 

@@ -48,7 +48,7 @@ import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
 import { type Forgetting, type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './unclaimed.ts';
 import { type ListOptions, listTasks } from './listing.ts';
-import { keepTime, type Retention } from './retention.ts';
+import { configureRetention, keepTime, type Retention, retentionOf } from './retention.ts';
 import { dataToPublish, publishTask, type PublishOptions, type PublishOutcome } from './publishing.ts';
 import { type TaskView, viewOf } from './reading.ts';
 import type { TaskWaitOptions } from './task-waiters.ts';
@@ -273,14 +273,14 @@ export class Tasks {
   /** How long finished tasks are kept before maintenance forgets them, and how many. */
   async retention(): Promise<Retention> {
     this.#runtime.refuseIfClosed();
-    return this.#dispatch.retention.settings();
+    return retentionOf(this.#runtime);
   }
 
   /** Changes how long and how many, for all processes that use this store. */
   async configure(settings: Partial<Retention>): Promise<Retention> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(settings, { keepMs: keepTime, keepMost: wholeNumber });
-    return this.#dispatch.retention.configure(settings);
+    return configureRetention(this.#runtime, settings);
   }
 
   readonly #wrote = (revision: Revision): void => this.#dispatch.waiters.wrote(revision);

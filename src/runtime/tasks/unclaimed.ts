@@ -5,7 +5,7 @@ import type { Doer } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { taskDeeds } from './witnessed.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { readTask, taskIn } from './reading.ts';
 import { forgetTransaction, idleTransaction } from './writing.ts';
 
 /** What `retry` and `requeue` answer. */
@@ -21,10 +21,6 @@ export type ForgetOutcome =
   | ForgetRefusal;
 
 type Wrote = (revision: Revision) => void;
-
-async function readTask(runtime: Runtime, id: string): Promise<Task> {
-  return (await readTasks(runtime, [id])).tasks[0] as Task;
-}
 
 export function requeueTask(
   runtime: Runtime,

@@ -10,6 +10,7 @@ import type { Deadlocks } from '../observe/deadlocks.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Dispatch } from '../tasks/dispatch.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
+import { sweepFinished } from '../tasks/retention.ts';
 import type { RecordKeeping } from '../witness/retention.ts';
 import type { RecordIndex } from './record-index.ts';
 import { takeRole } from '../session/leases.ts';
@@ -30,7 +31,7 @@ export interface MaintenanceSettings {
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #tasks: Pick<Dispatch, 'repairs' | 'retention' | 'cache'>;
+  readonly #tasks: Pick<Dispatch, 'repairs' | 'cache'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   /** Only a maintainer has an index, once it has gone through all records. */
@@ -42,7 +43,7 @@ export class Maintenance {
   constructor(
     runtime: Runtime,
     deadlocks: Deadlocks,
-    tasks: Pick<Dispatch, 'repairs' | 'retention' | 'cache'>,
+    tasks: Pick<Dispatch, 'repairs' | 'cache'>,
     settings: MaintenanceSettings,
   ) {
     this.#runtime = runtime;
@@ -119,7 +120,7 @@ export class Maintenance {
     const hasTasks = (await readRange(store, { ...ALL_TASKS, limit: 1 }, stopped)).pairs.length > 0;
     const steps: readonly (() => Promise<unknown>)[] = [
       async () => hasTasks && (swept.requeued = await this.#tasks.repairs.all()),
-      async () => hasTasks && (swept.forgottenTasks = await this.#tasks.retention.sweep()),
+      async () => hasTasks && (swept.forgottenTasks = await sweepFinished(this.#runtime, this.#tasks.cache)),
       async () => this.#runtime.witness.isOn && (await this.#witnessed(hasTasks, waitsForKeeper)),
       async () => this.#deadlocks.look(),
       async () => store.historyIsShared !== true && (await this.#forgetHistory()),

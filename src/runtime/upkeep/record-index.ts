@@ -3,6 +3,7 @@
  * the records that are held, with their leases, and the free ones that could be deleted. No other record needs upkeep.
  */
 import type { Hold, Lock, Semaphore, Token } from '../../core/index.ts';
+import { leasesOf } from '../../core/hold.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { WideMap } from '../../store/wide-map.ts';
 import { lockMachine, semaphoreMachine } from '../../core/machines.ts';
@@ -44,10 +45,6 @@ export function lookAt(pair: KeyValue): Looked {
   const isFree = record.holds.length === 0 && !saysMore;
   const free = isFree ? { key: pair.key, mod: pair.modRevision, token: record.token, head: headIn(pair) } : undefined;
   return { resource, holds: record.holds, free };
-}
-
-export function leasesOf(holds: readonly Hold[]): readonly string[] {
-  return holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
 }
 
 export class RecordIndex {

@@ -2,6 +2,7 @@
  * One round of upkeep through the records: announces stale holds and frees them, and deletes records that say nothing but
  * their last token. A maintainer's first sweep reads every record; later ones read what changed since.
  */
+import { leasesOf } from '../../core/hold.ts';
 import { type Hold, isStale, type Token } from '../../core/index.ts';
 import {
   afterPrefix,
@@ -20,7 +21,7 @@ import { type Malformed, malformedBy } from '../stored.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { Horizon } from './horizon.ts';
 import { keepHead } from '../write/witness.ts';
-import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-index.ts';
+import { type Free, lookAt, type Looked, RecordIndex } from './record-index.ts';
 
 /** How many records one request reads. */
 const PAGE = 250;

@@ -1,6 +1,7 @@
 /** Reads the chains of the witness: where they end, and their entries. */
 import type { ChainHead, WitnessEntry } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
+import { ifPossible } from '../../host/index.ts';
 import {
   always,
   type KeyRange,
@@ -139,11 +140,10 @@ export async function* entriesOf(runtime: Runtime, stretches: readonly Stretch[]
 /** The chain and the number in the key of an entry; undefined if it is not such a key. */
 export function placeOf(key: string): Place | undefined {
   const slash = key.lastIndexOf('/');
-  try {
-    return { resource: resourceOfChain(key.slice(0, slash), ENTRIES), seq: Number(key.slice(slash + 1)) };
-  } catch {
-    return undefined;
-  }
+  return ifPossible(() => ({
+    resource: resourceOfChain(key.slice(0, slash), ENTRIES),
+    seq: Number(key.slice(slash + 1)),
+  }));
 }
 
 /** The entry as it is stored; only `verify` checks it. */

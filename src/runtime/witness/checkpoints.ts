@@ -14,6 +14,7 @@ import {
   type Revision,
   Value,
 } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { CHECKPOINTS, corrupt, decode, encode, SEALED, TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isObject } from '../stored.ts';
@@ -81,7 +82,7 @@ export async function readSealed(runtime: Runtime): Promise<Sealed> {
   if (!isCount(number) || typeof hash !== 'string' || typeof time !== 'number')
     throw corrupt(SEALED, 'it names no checkpoint');
   return {
-    number: number as number,
+    number,
     hash,
     time,
     isSigned: isSigned === true,
@@ -156,22 +157,16 @@ export async function forgetCheckpoints(runtime: Runtime, first: number, newest:
     if (heads === undefined) continue;
     const key = keyOf(checkpoint.number);
     // Another trim may have deleted it since; this write must not bring it back.
-    await take(runtime, {
-      ...{ do: 'transaction', compare: [{ key, target: 'mod', is: '=', than: mod }], failure: [] },
-      success: [
-        { do: 'put', key, value: Value.text(canonical(rest)) },
-        { do: 'delete', ...prefixed(`${key}/`) },
-      ],
-    });
+    const shorter: Operation[] = [
+      { do: 'put', key, value: Value.text(canonical(rest)) },
+      { do: 'delete', ...prefixed(`${key}/`) },
+    ];
+    await take(runtime, { do: 'transaction', ...ifUnchanged(key, mod, shorter) });
   }
   const { mod, ...sealed } = await readSealed(runtime);
   if (sealed.number !== newest) return;
   const bytes = canonical(await readCheckpoint(runtime, newest)).length;
-  await send(runtime, {
-    compare: [{ key: SEALED, target: 'mod', is: '=', than: mod }],
-    success: [{ do: 'put', key: SEALED, value: encode({ ...sealed, bytes }) }],
-    failure: [],
-  });
+  await send(runtime, ifUnchanged(SEALED, mod, [{ do: 'put', key: SEALED, value: encode({ ...sealed, bytes }) }]));
 }
 
 /** Marks that entries were trimmed: a reader that sees this key change begins again. */

@@ -1,5 +1,6 @@
 /** Reads entries for a watch of the record: the last ones, if it begins with them, and those that its reader or its store missed. */
 import { Failure } from '../../failure.ts';
+import { ifPossible } from '../../host/index.ts';
 import { type KeyRange, type KeyValue, readPages, readRange, type Revision } from '../../store/index.ts';
 import { TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
@@ -10,11 +11,7 @@ import { fits, type WitnessFilter } from './filter.ts';
 
 /** Skips an entry that cannot be read; `verify` names it. */
 export function isWanted(pair: KeyValue, filter: WitnessFilter): boolean {
-  try {
-    return fits(entryIn(pair), filter);
-  } catch {
-    return false;
-  }
+  return ifPossible(() => fits(entryIn(pair), filter)) ?? false;
 }
 
 /** Which entries to read, by the revisions of their writes. */

@@ -4,6 +4,7 @@
  */
 import type { Task } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
+import { ifPossible } from '../../host/index.ts';
 import { type Compare, type KeyValue, pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
 import { HEADS, headKey, chainPath, resourceOfChain, stateKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
@@ -35,8 +36,8 @@ async function enterGone(
   let entered = 0;
   for await (const pair of pairsIn(runtime, prefixed(`${HEADS}${kind}/`))) {
     // Verification names what another program wrote there.
-    const document = headOf(pair);
-    if (document?.['isLeased'] !== true) continue;
+    const head = ifPossible(() => headIn(pair, true)) as { readonly isLeased?: boolean } | undefined;
+    if (head?.isLeased !== true) continue;
     const resource = resourceOfChain(pair.key, HEADS);
     const gone = sign(resource.slice(kind.length + 1));
     if (gone === undefined) continue;
@@ -49,14 +50,6 @@ async function enterGone(
     entered += await observe(runtime, isGone, { resource, ...gone.deed, ...OBSERVED });
   }
   return entered;
-}
-
-function headOf(pair: KeyValue): Readonly<Record<string, unknown>> | undefined {
-  try {
-    return headIn(pair, true) as Readonly<Record<string, unknown>> | undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 const OBSERVED = { command: 'observed', component: 'maintenance' } as const;

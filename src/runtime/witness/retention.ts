@@ -6,6 +6,7 @@ import { isCount } from '../../core/index.ts';
 import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { always, type Compare, type Operation, Operations, readRange, type Revision } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { chainPath, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
@@ -94,23 +95,15 @@ export async function configureRetention(
       const next: WitnessRetention = { ...kept, ...change };
       const isSame = (Object.keys(next) as (keyof WitnessRetention)[]).every((name) => next[name] === kept[name]);
       if (isSame) return next;
-      const { succeeded } = await sendWitnessed(
-        runtime,
-        {
-          compare: [{ key: WITNESS_SETTING, target: 'mod', is: '=', than: mod }],
-          success: [{ do: 'put', key: WITNESS_SETTING, value: encode({ on: false, ...document, ...next }) }],
-          failure: [],
-        },
-        [
-          {
-            resource: 'settings/witness',
-            actor: runtime.sender.id,
-            command: 'configure',
-            outcome: 'configured',
-            detail: { ...next },
-          },
-        ],
-      );
+      const deed = {
+        resource: 'settings/witness',
+        actor: runtime.sender.id,
+        command: 'configure',
+        outcome: 'configured',
+      };
+      const value = encode({ on: false, ...document, ...next });
+      const write = ifUnchanged(WITNESS_SETTING, mod, [{ do: 'put', key: WITNESS_SETTING, value }]);
+      const { succeeded } = await sendWitnessed(runtime, write, [{ ...deed, detail: { ...next } }]);
       if (succeeded) return next;
     }
   });
@@ -235,9 +228,5 @@ async function dropChains(runtime: Runtime, heads: readonly CoveredHead[], { mod
   }
   if (writes.list.length === 0) return;
   const horizon: Operation = { do: 'put', key: HORIZON, value: encode({}) };
-  await send(runtime, {
-    compare: [{ key: SEALED, target: 'mod', is: '=', than: mod }],
-    success: [...writes.list, horizon, SAYS_TRIMMED],
-    failure: [],
-  });
+  await send(runtime, ifUnchanged(SEALED, mod, [...writes.list, horizon, SAYS_TRIMMED]));
 }

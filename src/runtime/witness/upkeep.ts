@@ -5,6 +5,7 @@
 import type { Checkpoint, Finding } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { readRange } from '../../store/index.ts';
+import { ifUnchanged } from '../../store/operations.ts';
 import { anchorKey, encode, RECORD_KEEPER } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { takeRole } from '../session/leases.ts';
@@ -161,9 +162,6 @@ async function tell(runtime: Runtime, say: (told: Told) => Saying | undefined): 
   if (saying === undefined) return;
   const { now, event } = saying;
   const events = event === undefined ? [] : [{ at: runtime.clock.now(), holder: runtime.sender.id, ...event }];
-  await send(runtime, {
-    compare: [{ key: WARNINGS_KEY, target: 'mod', is: '=', than: pair?.modRevision ?? 0 }],
-    success: [{ do: 'put', key: WARNINGS_KEY, value: encode({ record: { ...told, at, ...now }, events }) }],
-    failure: [],
-  });
+  const value = encode({ record: { ...told, at, ...now }, events });
+  await send(runtime, ifUnchanged(WARNINGS_KEY, pair?.modRevision ?? 0, [{ do: 'put', key: WARNINGS_KEY, value }]));
 }

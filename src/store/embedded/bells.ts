@@ -135,12 +135,15 @@ export class Bell {
   }
 }
 
-/** Removes a link itself, not what it leads to, and leaves a directory alone: it is no bell. */
-function removeQuietly(path: string): void {
+/**
+ * Removes a bell, or the socket of a process on duty: of a link the link itself, and no directory. Leaves behind what
+ * cannot be removed, as a killed process would.
+ */
+export function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // The file has gone already.
+    // The file has gone already, or the directory cannot be written any more.
   }
 }
 

@@ -58,11 +58,6 @@ export class Connection {
     this.#database.exec(text);
   }
 
-  /** Gives up to `pages` unused pages back to the file system, in a transaction of its own. */
-  shrink(pages: number): void {
-    this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
-  }
-
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -23,14 +23,14 @@
  * A process that cannot hear its bell, because the system's file watches are used up, also sends the bell's name, and
  * gets a byte for every ring, the first when the process on duty has begun to listen for it.
  */
-import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Clock, Timer } from '../../clock.ts';
 import { type ProcessIdentity, randomHex, thisProcess } from '../../host/index.ts';
 
-import { BELL_NAME_BYTES, isBellName } from './bells.ts';
+import { BELL_NAME_BYTES, isBellName, removeQuietly } from './bells.ts';
 import { type Access, MODES } from './share.ts';
 
 /** The longest path that fits into the address of a socket, less a few bytes. */
@@ -378,14 +378,5 @@ function identityOf(path: string): string | undefined {
     return `${ino} ${birthtimeNs}`;
   } catch {
     return undefined;
-  }
-}
-
-/** Leaves behind what cannot be removed, as a killed process would. */
-function removeQuietly(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch {
-    // The directory cannot be written any more.
   }
 }

@@ -179,7 +179,7 @@ export class Engine {
   giveBack(): boolean {
     const unused = Number(this.connection.pragma('freelist_count'));
     if (unused < SPARE_PAGES) return false;
-    this.connection.shrink(PAGES_AT_ONCE);
+    this.connection.execute(`PRAGMA incremental_vacuum(${PAGES_AT_ONCE})`);
     return true;
   }
 

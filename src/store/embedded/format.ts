@@ -3,6 +3,7 @@
  * file. The first page is in the file, or, if it was changed since, in the log next to it (`-wal`).
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
+import { ifPossible } from '../../host/index.ts';
 
 /** These values are those of SQLite's documentation of its file formats. */
 const MAGIC = 'SQLite format 3\0';
@@ -27,38 +28,23 @@ export interface FileFormat {
  * open in this process: closing it here would drop SQLite's locks on it. See `isOpenHere`.
  */
 export function formatOf(file: string): FileFormat | undefined {
-  return formatIn(firstPageInLog(`${file}-wal`) ?? headOf(file));
+  return formatIn(firstPageInLog(`${file}-wal`) ?? reading(file, (fd) => bytesAt(fd, 0, HEADER_BYTES)));
 }
 
 /** Whether this process has the file open, in any of its threads and through any copy of this module. Only Linux tells. */
 export function isOpenHere({ dev, ino }: Stats): boolean {
-  return descriptors().some((descriptor) => {
-    try {
-      const open = statSync(`/proc/self/fd/${descriptor}`, { throwIfNoEntry: false });
-      return open !== undefined && open.dev === dev && open.ino === ino;
-    } catch {
-      // The descriptor was closed meanwhile, or leads to where this user may not look.
-      return false;
-    }
+  const descriptors = ifPossible(() => readdirSync('/proc/self/fd')) ?? [];
+  return descriptors.some((descriptor) => {
+    // Not possible if the descriptor was closed meanwhile, or leads to where this user may not look.
+    const open = ifPossible(() => statSync(`/proc/self/fd/${descriptor}`));
+    return open?.dev === dev && open.ino === ino;
   });
-}
-
-function descriptors(): string[] {
-  try {
-    return readdirSync('/proc/self/fd');
-  } catch {
-    return [];
-  }
 }
 
 function formatIn(page: Buffer | undefined): FileFormat | undefined {
   if (page === undefined || page.length < HEADER_BYTES) return undefined;
   if (page.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
   return { applicationId: page.readInt32BE(APPLICATION_ID_AT), format: page.readInt32BE(FORMAT_AT) };
-}
-
-function headOf(file: string): Buffer | undefined {
-  return reading(file, (fd) => bytesAt(fd, 0, HEADER_BYTES));
 }
 
 /** The first page as the last committed transaction left it. Frames with other salts are of an earlier use of the log. */

@@ -1,8 +1,7 @@
 /** What the last revisions changed, for watches that start in the past, fall behind, or live in another process. */
 import type { Change, Changes, KeyRange, Revision } from '../contract.ts';
-import { Value } from '../value.ts';
 import { type Connection, textOf } from './connection.ts';
-import { rangeSql } from './keyspace.ts';
+import { pairOf, rangeSql } from './keyspace.ts';
 
 interface HistoryRow {
   readonly revision: Revision;
@@ -121,15 +120,5 @@ export class History {
 function changeOf({ revision, key: text, value, created, version, lease }: HistoryRow): Change {
   const key = textOf(text);
   if (value === null) return { kind: 'delete', key, revision };
-  return {
-    kind: 'put',
-    pair: {
-      key,
-      value: Value.text(textOf(value)),
-      createRevision: created,
-      modRevision: revision,
-      version,
-      lease: lease === null ? null : String(lease),
-    },
-  };
+  return { kind: 'put', pair: pairOf({ key, value, created, modified: revision, version, lease }) };
 }

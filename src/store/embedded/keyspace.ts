@@ -152,7 +152,7 @@ export class Keyspace {
   }
 }
 
-function pairOf({ key, value, created, modified, version, lease }: PairRow): KeyValue {
+export function pairOf({ key, value, created, modified, version, lease }: PairRow): KeyValue {
   return {
     key: textOf(key),
     value: Value.text(textOf(value)),

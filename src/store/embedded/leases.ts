@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 import { identityFrom, type ProcessIdentity, Vigil } from '../../host/index.ts';
 import type { Connection, Statement } from './connection.ts';
 import { OwnClock } from './own-clock.ts';
-import { type ClockIdentity, type ClockRelation, clockRelation, type Reading } from './shared-clock.ts';
+import { clockRelation, type Reading } from './shared-clock.ts';
 
 /** How often a process looks at leases that count on other clocks than its own. */
 const STRANGERS_MS = 250;
@@ -166,7 +166,7 @@ export class Leases {
       const theirs = clocks.get(row.clock);
       // A lease on our own clock counts only if it was renewed before now, so each of these is compared by itself.
       const monotonicMs = row.clock === this.own.id ? renewedAt(row) : (latest.get(row.clock) as number);
-      switch (relationTo(reading, theirs, monotonicMs)) {
+      switch (theirs === undefined ? 'apart' : clockRelation(reading, { ...theirs, monotonicMs })) {
         case 'shared':
           if (row.clock !== this.own.id && row.deadline <= reading.monotonicMs) over.push(row.id);
           break;
@@ -189,18 +189,13 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** The processes whose end ends a lease, those of the eldest lease first. */
-  suspects(): readonly Suspect[] {
-    return this.#withProcesses();
-  }
-
   /** Whether all of them have certainly ended, which stays true. */
   readonly areGone = ({ processes }: Suspect): boolean => processes.every(this.#isGone);
 
   /** The leases that end with exactly these processes, as the store says now. */
   endingWith(gone: readonly Suspect[]): number[] {
     const names = new Set(gone.map(({ told }) => told));
-    return this.#withProcesses().flatMap(({ told, ids }) => (names.has(told) ? ids : []));
+    return this.suspects().flatMap(({ told, ids }) => (names.has(told) ? ids : []));
   }
 
   /** To be called from time to time: forgets processes that no lease names any more. */
@@ -213,10 +208,10 @@ export class Leases {
   }
 
   /**
-   * Reads all rows as one text, which on most rounds is the same as on the round before: fetching hundreds of rows
-   * takes longer.
+   * The processes whose end ends a lease, those of the eldest lease first. Reads all rows as one text, which on most rounds
+   * is the same as on the round before: fetching hundreds of rows takes longer.
    */
-  #withProcesses(): readonly Suspect[] {
+  suspects(): readonly Suspect[] {
     const { text } = this.#sql(
       `SELECT json_group_array(json_array(id, CAST(processes AS TEXT))) AS text
        FROM (SELECT id, processes FROM lease WHERE processes IS NOT NULL ORDER BY id)`,
@@ -255,8 +250,4 @@ function identitiesIn(processes: string): readonly ProcessIdentity[] | null {
 
 function renewedAt({ deadline, ttl_ms }: LeaseRow): number {
   return deadline - ttl_ms;
-}
-
-function relationTo(reading: Reading, theirs: ClockIdentity | undefined, monotonicMs: number): ClockRelation {
-  return theirs === undefined ? 'apart' : clockRelation(reading, { ...theirs, monotonicMs });
 }

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Failure } from '../../failure.ts';
-import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
+import { identityFrom, ifPossible, isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import { isBusy } from '../../sqlite/index.ts';
 import type { KeyRange, Revision, WatchHint } from '../contract.ts';
 import { Bell, isBellName, Listeners, newBellName } from './bells.ts';
@@ -380,9 +380,5 @@ function living(rows: readonly Pick<BellRow, 'name' | 'process'>[], most: number
 
 /** Undefined if the owner is missing or makes no sense: then only silence ends its entry. */
 function ownerIn(process: unknown): ProcessIdentity | undefined {
-  try {
-    return typeof process === 'string' ? identityFrom(JSON.parse(process)) : undefined;
-  } catch {
-    return undefined;
-  }
+  return ifPossible(() => (typeof process === 'string' ? identityFrom(JSON.parse(process)) : undefined));
 }

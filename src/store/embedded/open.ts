@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, existsSync, lchownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Clock, systemClock } from '../../clock.ts';
+import { type Clock, pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { isTrustedOwner, type ProcessIdentity, thisHost } from '../../host/index.ts';
 import { isBusy, sqliteDriver } from '../../sqlite/index.ts';
@@ -192,7 +192,7 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
         // Many processes may open a new file at the same time; all but one of them have to try again.
         if (!isBusy(error)) throw error;
         if (clock.monotonic() - since > busyMs) throw busyTooLong(file, clock.monotonic() - since);
-        await pause(clock, Math.min(2 ** attempt, 20) * (0.5 + Math.random()));
+        await pause(Math.min(2 ** attempt, 20) * (0.5 + Math.random()), undefined, clock);
       }
     }
   } catch (error) {
@@ -310,14 +310,4 @@ function migrate(connection: Connection): void {
 
 function hasTables(connection: Connection): boolean {
   return connection.sql('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const alive = clock.keepAlive?.();
-    clock.timer(ms, () => {
-      alive?.cancel();
-      resolve();
-    });
-  });
 }

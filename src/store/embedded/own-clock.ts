@@ -54,7 +54,7 @@ export class OwnClock {
   enter(): number {
     const { boot, timeSpace, suspendedMs } = this.check();
     const { id } = this;
-    if (id !== NOT_ENTERED && this.#isThere(id)) return id;
+    if (id !== NOT_ENTERED && this.#connection.sql('SELECT 1 FROM clock WHERE id = ?').get(id) !== undefined) return id;
     this.#dropUnused();
     // A random id instead of the next one: an id that was ever seen must not come to stand for another clock.
     const entered = Number.parseInt(randomHex(6), 16);
@@ -80,10 +80,6 @@ export class OwnClock {
       if (isSameClock(reading, identity)) return (this.#known = { id, identity });
     }
     return undefined;
-  }
-
-  #isThere(id: number): boolean {
-    return this.#connection.sql('SELECT 1 FROM clock WHERE id = ?').get(id) !== undefined;
   }
 
   /** Drops the clocks that nothing counts on any more. */

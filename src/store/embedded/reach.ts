@@ -1,7 +1,7 @@
 /** Tells people who can open the files of a store. */
 import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { groupShown, userShown } from '../../host/index.ts';
+import { groupShown, ifPossible, userShown } from '../../host/index.ts';
 import { isTrustedOwner } from '../../host/index.ts';
 import { BY_EVERYBODY_WRITABLE, octal } from './share.ts';
 
@@ -27,7 +27,8 @@ export function reachOf(directory: string, file: string): Reach | undefined {
   const stat = lstatSync(directory, { throwIfNoEntry: false });
   if (stat === undefined) return undefined;
   // If the file cannot be seen, at least the directory keeps others out; if there is no file yet, nobody can open it.
-  const mode = modeOf(file) ?? 0;
+  // Not possible if the directory is closed to us.
+  const mode = ifPossible(() => lstatSync(file, { throwIfNoEntry: false })?.mode) ?? 0;
   const isFor = (search: number, read: number, write: number): boolean =>
     (stat.mode & search) !== 0 && ((mode & read) !== 0 || (stat.mode & write) !== 0);
   const who = isFor(0o001, 0o006, 0o002) ? 'everybody' : isFor(0o010, 0o060, 0o020) ? 'group' : 'owner';
@@ -39,15 +40,6 @@ export function reachOf(directory: string, file: string): Reach | undefined {
     mode: octal(stat.mode),
     weakAbove: weakAbove(directory),
   };
-}
-
-function modeOf(file: string): number | undefined {
-  try {
-    return lstatSync(file, { throwIfNoEntry: false })?.mode;
-  } catch {
-    // The directory is closed to us.
-    return undefined;
-  }
 }
 
 function weakAbove(directory: string): string | undefined {

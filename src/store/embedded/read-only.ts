@@ -24,8 +24,7 @@ import { join } from 'node:path';
 import { Failure } from '../../failure.ts';
 import { sqliteDriver } from '../../sqlite/index.ts';
 import { refuseUntrusted } from './access.ts';
-import type { Health, KeyRange, Lease, LeaseId, LeaseState, Revision, Store, Transaction } from '../contract.ts';
-import type { TransactionResult, Watch } from '../contract.ts';
+import type { Store } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
 import { type EmbeddedOptions, openEmbedded, storeFile } from './open.ts';
 import { asFailure } from './sqlite-failure.ts';
@@ -61,7 +60,7 @@ export async function openToRead(named: string, options: EmbeddedOptions = {}): 
   const remove = (): void => rmSync(copy, { recursive: true, force: true });
   try {
     copyTo(file, storeFile(copy));
-    return new CopiedStore(await openEmbedded(copy, { clock: options.clock }), file, remove);
+    return copied(await openEmbedded(copy, { clock: options.clock }), file, remove);
   } catch (error) {
     remove();
     throw error;
@@ -103,62 +102,21 @@ function copyClosed(file: string, to: string): boolean {
   return false;
 }
 
-class CopiedStore implements Store {
-  readonly #store: Store;
-  readonly #file: string;
-  readonly #remove: () => void;
-
-  constructor(store: Store, file: string, remove: () => void) {
-    this.#store = store;
-    this.#file = file;
-    this.#remove = remove;
-  }
-
-  async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
-    if (!readsOnly(transaction)) throw this.#refusal();
-    return this.#store.transaction(transaction, signal);
-  }
-
-  async watch(_range: KeyRange, _since: Revision | 'now'): Promise<Watch> {
-    throw this.#refusal();
-  }
-
-  async grantLease(): Promise<Lease> {
-    throw this.#refusal();
-  }
-
-  async keepLeaseAlive(): Promise<Lease | null> {
-    throw this.#refusal();
-  }
-
-  async revokeLease(): Promise<void> {
-    throw this.#refusal();
-  }
-
-  leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
-    return this.#store.leaseState(id, signal);
-  }
-
-  async compact(): Promise<void> {
-    throw this.#refusal();
-  }
-
-  health(signal?: AbortSignal): Promise<Health> {
-    return this.#store.health(signal);
-  }
-
-  async close(): Promise<void> {
-    try {
-      await this.#store.close();
-    } finally {
-      this.#remove();
-    }
-  }
-
-  #refusal(): Failure {
-    return new Failure(
-      'forbidden',
-      `${this.#file} can only be read from here; to change or to follow it takes writing`,
-    );
-  }
+/** The store of a copy; `remove` removes the copy when the store is closed. */
+function copied(store: Store, file: string, remove: () => void): Store {
+  const refuse = (): Promise<never> => {
+    const why = `${file} can only be read from here; to change or to follow it takes writing`;
+    return Promise.reject(new Failure('forbidden', why));
+  };
+  return {
+    transaction: (transaction, signal) => (readsOnly(transaction) ? store.transaction(transaction, signal) : refuse()),
+    leaseState: (id, signal) => store.leaseState(id, signal),
+    health: (signal) => store.health(signal),
+    close: () => store.close().finally(remove),
+    watch: refuse,
+    grantLease: refuse,
+    keepLeaseAlive: refuse,
+    revokeLease: refuse,
+    compact: refuse,
+  };
 }

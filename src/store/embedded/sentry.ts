@@ -11,6 +11,7 @@ import type { Suspect } from './leases.ts';
 import type { Listening } from './listening.ts';
 import type { Mark } from './mark.ts';
 import type { Turns } from './turns.ts';
+import { ifPossible } from '../../host/index.ts';
 
 /** So that a killed holder is found within 250 ms. */
 const ROUND_MS = 50;
@@ -272,16 +273,15 @@ export class Sentry {
     const gone = suspects.slice(0, LOOK_UP_AT_ONCE).filter(leases.areGone);
     if (gone.length > 0) this.#engine.endLeases(() => leases.endingWith(gone));
     const [rest, sum] = [suspects.slice(LOOK_UP_AT_ONCE), found + gone.length];
-    if (rest.length > 0) return void setImmediate(() => this.#lookUpRest(rest, search, sum));
+    const goOn = (): void => {
+      if (this.#timer !== undefined) this.#quietly(() => this.#lookUp(rest, search, sum));
+    };
+    if (rest.length > 0) return void setImmediate(goOn);
     this.#left = Math.max(this.#left, sum);
     if (search !== this.#search) return;
     if (sum === 0) return this.#hurryOn();
     this.#calmDown();
     this.#replaceDeputies();
-  }
-
-  #lookUpRest(suspects: readonly Suspect[], search: number, found: number): void {
-    if (this.#timer !== undefined) this.#quietly(() => this.#lookUp(suspects, search, found));
   }
 
   #hurryUp(): void {
@@ -355,11 +355,7 @@ export class Sentry {
 
   /** If the directory cannot be read for now, the store may still be there: if that lasts, renewals fail. */
   #isSeenRemoved(): boolean {
-    try {
-      return this.#around.isRemoved();
-    } catch {
-      return false;
-    }
+    return ifPossible(() => this.#around.isRemoved()) ?? false;
   }
 
   /** Does the work when the file is free; if it fails, the next round tries again. */

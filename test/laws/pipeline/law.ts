@@ -2,7 +2,7 @@
  * What must be true of every step that a pipeline takes, whatever is said to it, by whomever, and whoever died. The laws
  * keep an account of their own, from what was said and heard, so that a wrong machine cannot be wrong in the same way.
  */
-import type { GuardOutcome, OnFailure } from '../../../src/core/guard/index.ts';
+import type { GuardOutcome, OnFailure } from '../../../src/core/guard/guard.ts';
 import type { Moment, Token } from '../../../src/core/machine.ts';
 import type { PipelineCommand, PipelineTransition } from '../../../src/core/pipeline/command.ts';
 import type { pipelineTransition } from '../../../src/core/pipeline/pipeline.ts';

@@ -2,7 +2,7 @@
  * A pipeline on trial: drivers carry out what they are told, die, come back and talk out of turn, people cancel and decide,
  * and every step is held against the laws.
  */
-import type { Guard, GuardOutcome } from '../../../src/core/guard/index.ts';
+import type { Guard, GuardOutcome } from '../../../src/core/guard/guard.ts';
 import { BrokenLaw } from '../trial.ts';
 import type { Moment, Token } from '../../../src/core/machine.ts';
 import type { Choice } from '../../../src/core/pipeline/question.ts';

@@ -71,7 +71,7 @@ export class Anchored {
 
 /** `lease`: of the session, or of the hold that the process took. */
 export function sessionOf(lease: string, about: Json): SurveyedSession {
-  const { host, pid, user, directory } = fieldsOf(about);
+  const { host, pid, user, directory } = isObject(about) ? about : {};
   return {
     id: lease,
     host: textOf(host),
@@ -82,14 +82,10 @@ export function sessionOf(lease: string, about: Json): SurveyedSession {
   };
 }
 
-function textOf(value: Json | undefined): string | undefined {
+function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
 function leaseOf({ key }: KeyValue): string {
   return key.slice(ANCHORS.length);
-}
-
-function fieldsOf(about: Json | undefined): { readonly [key: string]: Json | undefined } {
-  return isObject(about) ? (about as { readonly [key: string]: Json | undefined }) : {};
 }

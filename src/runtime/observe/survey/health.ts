@@ -1,7 +1,6 @@
 /** The health of the process behind a hold. Tells a slow process from a dead one, and from a silent one, which may be either. */
 import type { Hold } from '../../../core/index.ts';
 import { isProvenGone, type ProcessIdentity } from '../../../host/index.ts';
-import type { LeaseState } from '../../../store/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Anchored } from './anchored.ts';
 
@@ -45,15 +44,13 @@ export async function freshnessOf(
     for (let lease = leases.pop(); lease !== undefined; lease = leases.pop()) {
       const id = anchored.leaseId(lease);
       const state = id === undefined ? null : await store.leaseState(id, stopped);
-      if (state !== null) fresh.set(lease, freshness(state));
+      if (state === null) continue;
+      const { ttlMs, remainingMs } = state;
+      fresh.set(lease, { ttlMs, remainingMs, renewedMs: Math.max(0, ttlMs - remainingMs) });
     }
   };
   await Promise.all(Array.from({ length: Math.min(ABREAST, leases.length) }, ask));
   return fresh;
-}
-
-function freshness({ ttlMs, remainingMs }: LeaseState): Freshness {
-  return { ttlMs, remainingMs, renewedMs: Math.max(0, ttlMs - remainingMs) };
 }
 
 export function healthOf(

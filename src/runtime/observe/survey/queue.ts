@@ -1,9 +1,10 @@
 /** The queue of one resource in the order of service, and who waits for whom in it. */
-import { type Json, type LockMode, nextInLine, passing, type Passed } from '../../../core/index.ts';
+import type { Json, LockMode } from '../../../core/index.ts';
+import { inLine } from '../../../core/queue.ts';
 import { processOf } from '../../layout.ts';
 import { ownCopy } from '../../own-copy.ts';
 import type { Anchored, SurveyedSession } from './anchored.ts';
-import type { AnyRequest, Found } from './found.ts';
+import type { Found } from './found.ts';
 
 /** A request that waits, as a survey shows it. */
 export interface SurveyedWaiter {
@@ -37,7 +38,7 @@ export function queueOf({ record, tickets }: Found, anchored: Anchored): readonl
   const began = new Map(tickets.map(({ request, at }) => [request.id, at]));
   let ahead: readonly string[] = [];
   const requests = tickets.map(({ request }) => request);
-  return inOrder(requests, record.passed).map((request, place) => {
+  return inLine(requests, record.passed).map((request, place) => {
     const inTheWay = record.holds
       .filter((hold) => !('mode' in hold) || hold.mode === 'exclusive' || request.mode === 'exclusive')
       .map(({ holder }) => holder);
@@ -58,16 +59,4 @@ export function queueOf({ record, tickets }: Found, anchored: Anchored): readonl
       session: anchored.session(processOf(request.id)),
     };
   });
-}
-
-/** The order as of now: a later request with a higher priority may still go first. */
-function inOrder(waiting: readonly AnyRequest[], passed: Passed | null): readonly AnyRequest[] {
-  const rest = [...waiting];
-  const ordered: AnyRequest[] = [];
-  while (rest.length > 0) {
-    const place = nextInLine(rest, passed);
-    passed = passing(rest, place, passed);
-    ordered.push(...rest.splice(place, 1));
-  }
-  return ordered;
 }

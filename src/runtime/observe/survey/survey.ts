@@ -26,8 +26,8 @@ import {
   wasCollected,
 } from '../../../core/index.ts';
 import { Failure } from '../../../failure.ts';
-import { prefixed, type ReadResult, type Revision } from '../../../store/index.ts';
-import { ANCHORS, CHILDREN, processOf, RECORDS, type ResourceKeys, resourceKeys, TICKETS } from '../../layout.ts';
+import { Operations, prefixed, type Revision } from '../../../store/index.ts';
+import { ANCHORS, CHILDREN, processOf, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import { aName, anObject, flag, oneOf, refuseWrongValues } from '../../options.ts';
 import { ownCopy } from '../../own-copy.ts';
 import type { Runtime } from '../../runtime.ts';
@@ -148,34 +148,27 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
   if (resource !== undefined) refuseWrongValues(resource, { kind: oneOf(['lock', 'semaphore']), name: aName });
   const keys = resource === undefined ? undefined : resourceKeys(resource.kind, resource.name);
   // One transaction instead of pages, so that everything is of one revision.
-  const result = await runtime.store.transaction(
-    {
-      compare: [],
-      success: [
-        { do: 'read', ...recordsOf(keys) },
-        { do: 'read', ...ticketsOf(keys), order: 'create' },
-        { do: 'read', ...prefixed(ANCHORS) },
-        { do: 'read', ...prefixed(keys?.children ?? CHILDREN) },
-      ],
-      failure: [],
-    },
-    runtime.stopped,
-  );
+  const looks = new Operations();
+  const queues = keys === undefined ? prefixed(TICKETS) : { key: keys.queue, end: keys.queueEnd };
+  const records = looks.read(keys === undefined ? prefixed(RECORDS) : { key: keys.record });
+  const tickets = looks.read({ ...queues, order: 'create' });
+  const anchors = looks.read(prefixed(ANCHORS));
+  const notes = looks.read(prefixed(keys?.children ?? CHILDREN));
+  const { results, revision } = await runtime.store.transaction(looks.always(), runtime.stopped);
   const at = runtime.clock.now();
-  const [records, tickets, anchors, notes] = result.results as readonly ReadResult[] as readonly [
-    ReadResult,
-    ReadResult,
-    ReadResult,
-    ReadResult,
-  ];
   const malformed: Malformed[] = [];
   const passOver = (one: Malformed): void => void malformed.push(one);
-  const anchored = new Anchored(anchors.pairs, passOver);
+  const anchored = new Anchored(anchors.in(results).pairs, passOver);
   // A caller that asks for one resource must not see it as free because it cannot be read.
   const refuse = ({ why }: Malformed): never => {
     throw new Failure('corrupt', why);
   };
-  const found = foundIn(records.pairs, tickets.pairs, keys?.resource, keys === undefined ? passOver : refuse);
+  const found = foundIn(
+    records.in(results).pairs,
+    tickets.in(results).pairs,
+    keys?.resource,
+    keys === undefined ? passOver : refuse,
+  );
   const held = found.flatMap(({ record }): readonly Hold[] => record.holds);
   const fresh = leases ? await freshnessOf(runtime, anchored, held) : undefined;
 
@@ -203,21 +196,21 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       takenBy:
         anchored.session(grant.lease) ?? (grant.from === undefined ? undefined : sessionOf(grant.lease, grant.from)),
       endsWithPid: tie?.pid,
-      orphans: health === 'process-gone' || health === 'silent' ? orphansOf(grant.id, notes.pairs) : [],
+      orphans: health === 'process-gone' || health === 'silent' ? orphansOf(grant.id, notes.in(results).pairs) : [],
       health,
-      isStale: isStale(grant, { now: at, revision: result.revision, gone: hasEnded }),
+      isStale: isStale(grant, { now: at, revision, gone: hasEnded }),
       lease,
       isWarned: grant.warned === true,
     };
   };
   return {
-    revision: result.revision,
+    revision,
     at,
-    locks: found.filter(isLock).map((lock) => ({
+    locks: found.filter(isOf<LockRecord>('lock')).map((lock) => ({
       ...common(lock, anchored),
       holds: lock.record.holds.map((grant: LockHold) => ({ ...hold(grant), mode: grant.mode })),
     })),
-    semaphores: found.filter(isSemaphore).map((semaphore) => {
+    semaphores: found.filter(isOf<SemaphoreRecord>('semaphore')).map((semaphore) => {
       const { capacity, holds, drained } = semaphore.record;
       const usedSlots = holds.reduce((sum, { weight }) => sum + weight, 0);
       return {
@@ -239,27 +232,12 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
   };
 }
 
-type FoundLock = Found & { readonly record: LockRecord };
-type FoundSemaphore = Found & { readonly record: SemaphoreRecord };
-
-function isLock(found: Found): found is FoundLock {
-  return found.record.kind === 'lock';
-}
-
-function isSemaphore(found: Found): found is FoundSemaphore {
-  return found.record.kind === 'semaphore';
+function isOf<Record extends Found['record']>(kind: Record['kind']) {
+  return (found: Found): found is Found & { readonly record: Record } => found.record.kind === kind;
 }
 
 function common(found: Found, anchored: Anchored): Omit<SurveyedLock, 'holds'> {
   const { name, resource, record } = found;
   const { token, onStale, limits = {} } = record;
   return { name, resource, token, onStale, limits, waiting: queueOf(found, anchored) };
-}
-
-function recordsOf(keys: ResourceKeys | undefined): { readonly key: string; readonly end?: string } {
-  return keys === undefined ? prefixed(RECORDS) : { key: keys.record };
-}
-
-function ticketsOf(keys: ResourceKeys | undefined): { readonly key: string; readonly end: string } {
-  return keys === undefined ? prefixed(TICKETS) : { key: keys.queue, end: keys.queueEnd };
 }

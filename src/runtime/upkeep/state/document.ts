@@ -5,6 +5,7 @@
  *
  * Waiting requests are not saved: each ends with the process that waits.
  */
+import { given } from '../../../core/given.ts';
 import {
   DETACHED_TTL_MS,
   type Json,
@@ -166,9 +167,7 @@ function savedHold(hold: SurveyedHold): SavedHold {
     token,
     acquiredAt: new Date(acquiredAt).toISOString(),
     ...(ttlMs !== undefined && ttlMs !== DETACHED_TTL_MS && { ttlMs }),
-    ...(maxHoldMs !== undefined && { maxHoldMs }),
-    ...(reason !== undefined && { reason }),
-    ...(metadata !== undefined && { metadata }),
+    ...given({ maxHoldMs, reason, metadata }),
     ...(isStale && { isStale }),
     ...(isWarned && { isWarned }),
   };

@@ -1,5 +1,5 @@
 /** Parses the files, and refuses anything malformed with its place: a state is loaded whole or not at all. */
-import { type Asked, nameProblem, requestProblem, isDrain } from '../../../core/index.ts';
+import { type Asked, isCount, isDrain, nameProblem, requestProblem } from '../../../core/index.ts';
 import { Failure, shown } from '../../../failure.ts';
 import {
   type SavedHold,
@@ -32,7 +32,7 @@ export function parseSemaphores(file: string, text: string): SavedState['semapho
     const { capacity, drained } = fields as { capacity: number; drained?: unknown };
     if (drained !== undefined && !isDrain(drained)) throw place.at('drained').problem(shown(drained));
     // Zero is accepted: a semaphore that was only configured has no capacity yet.
-    place.expect(isWhole(capacity), 'capacity', capacity, 'a whole number from 0');
+    place.expect(isCount(capacity), 'capacity', capacity, 'a whole number from 0');
     const holds = holdsOf(place, fields, [...HOLD, 'weight', 'slots']);
     const more = drained === undefined ? {} : { drained };
     const semaphore = { ...common(place, fields, named), capacity, ...more, holds };
@@ -88,7 +88,7 @@ function common(place: Place, fields: Fields, named: (name: string, place: Place
     const { maxHoldMs, ttlMs } = place.at('limits').fields(limits, ['maxHoldMs', 'ttlMs'], ['maxHoldMs', 'ttlMs']);
     place.at('limits').check(requestProblem({ maxHoldMs, ttlMs }));
   }
-  place.expect(isWhole(token), 'token', token, 'a whole number of at least 0');
+  place.expect(isCount(token), 'token', token, 'a whole number of at least 0');
   if ((token as number) > LARGEST_TOKEN) {
     throw place.at('token').problem(`${shown(token)} is too large: there would be no room for larger ones after it`);
   }
@@ -142,7 +142,7 @@ function checkSlots(place: Place, holds: SavedSemaphore['holds']): void {
   const taken = new Set<number>();
   for (const [index, { weight, slots }] of holds.entries()) {
     const at = place.at('holds').at(index).at('slots');
-    if (!Array.isArray(slots) || slots.length !== weight || !slots.every(isWhole)) {
+    if (!Array.isArray(slots) || slots.length !== weight || !slots.every(isCount)) {
       throw at.problem(`${shown(slots)}; expected as many whole numbers from 0 as the weight says, ${weight}`);
     }
     for (const slot of slots) {
@@ -150,8 +150,4 @@ function checkSlots(place: Place, holds: SavedSemaphore['holds']): void {
       taken.add(slot);
     }
   }
-}
-
-function isWhole(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -6,11 +6,11 @@
  */
 import { isFinished, isOwned, type Json, NO_BOOKKEEPING, unreadableIn } from '../../../core/index.ts';
 import {
+  always,
   type KeyValue,
   type Operation,
   type OperationResult,
   prefixed,
-  type ReadRange,
   readPages,
   readRange,
   type Transaction,
@@ -182,15 +182,11 @@ export async function conflictsOf(runtime: Runtime, rest: Rest): Promise<readonl
   const found: Conflict[] = [];
   for (let first = 0; first < plan.length; first += 100) {
     const some = plan.slice(first, first + 100);
-    const success = some.map(({ key }) => readOf(key));
-    const { results } = await runtime.store.transaction({ compare: [], success, failure: [] }, runtime.stopped);
+    const { results } = await runtime.store.transaction(always(some.map(readOf)), runtime.stopped);
     for (const [place, result] of results.entries()) {
       const planned = some[place] as Planned;
       if (result.do !== 'read' || result.pairs.length === 0) continue;
-      const { results: whole } = await runtime.store.transaction(
-        { compare: [], success: planned.success.map(({ key }) => readOf(key)), failure: [] },
-        runtime.stopped,
-      );
+      const { results: whole } = await runtime.store.transaction(always(planned.success.map(readOf)), runtime.stopped);
       if (!isLoaded(planned, whole)) found.push({ resource: planned.resource, why: 'there is one already' });
     }
   }
@@ -228,12 +224,8 @@ function isWritten(runtime: Runtime, planned: Planned): Promise<boolean> {
   return persistently(runtime, runtime.giveUpAt(), async () => {
     for (const some of chunksOf(before, ({ value }) => value.text))
       await runtime.store.transaction({ compare, success: some, failure: [] }, runtime.stopped);
-    const failure = success.map((put) => readOf(put.key));
-    const { succeeded, results } = await sendWitnessed(
-      runtime,
-      { compare, success, failure },
-      deedsOf(runtime, planned),
-    );
+    const write = { compare, success, failure: success.map(readOf) };
+    const { succeeded, results } = await sendWitnessed(runtime, write, deedsOf(runtime, planned));
     return succeeded || isLoaded(planned, results);
   });
 }
@@ -252,6 +244,6 @@ function isLoaded({ success }: Planned, results: readonly OperationResult[]): bo
   });
 }
 
-function readOf(key: string): Operation & ReadRange & { readonly do: 'read' } {
+function readOf({ key }: { readonly key: string }): Operation {
   return { do: 'read', key };
 }

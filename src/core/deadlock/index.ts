@@ -1,2 +1,0 @@
-export { type Deadlock, deadlockSearch, findDeadlocks, needsLook } from './find.ts';
-export type { Resource } from './pool.ts';
