@@ -7,7 +7,7 @@ import type { Hold } from './hold.ts';
 import type { LockHold, LockMode, LockRecord } from './lock.ts';
 import type { Token } from './machine.ts';
 import type { SemaphoreHold, SemaphoreRecord } from './semaphore.ts';
-import { requestProblem } from './request.ts';
+import { fieldProblem, requestProblem } from './request.ts';
 import { isCount, isRecord, isTime } from './shape.ts';
 import { shown } from './shown.ts';
 import { countSlots, isSlots, slotTwice } from './slots.ts';
@@ -136,17 +136,18 @@ export function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => st
 
 /** What is wrong with the record of a lock or a semaphore. Every reader relies on these fields. */
 export function recordProblem(record: Fields, kind: 'lock' | 'semaphore'): string | undefined {
-  const { token, onStale, limits = {}, holds, capacity, drained } = record;
+  const { token, onStale, limits, holds, capacity, drained } = record;
   if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
   if (!isCount(token)) return `its token is ${shown(token)}`;
   if (kind === 'semaphore' && !isCount(capacity)) return `its capacity is ${shown(capacity)}`;
   if (!Array.isArray(holds)) return `its holds are ${shown(holds)}`;
   if (drained !== undefined && !isDrain(drained)) return `its drain is ${shown(drained)}`;
-  if (!isRecord(limits)) return `its limits are ${shown(limits)}`;
-  const problem = requestProblem({ ...limits, onStale }, ['onStale']);
+  if (limits !== undefined && !isRecord(limits)) return `its limits are ${shown(limits)}`;
+  const problem =
+    limits === undefined ? fieldProblem('onStale', onStale) : requestProblem({ ...limits, onStale }, ['onStale']);
   if (problem !== undefined) return problem;
-  for (const [place, hold] of holds.entries()) {
-    const wrong = holdProblem(hold, kind);
+  for (let place = 0; place < holds.length; place++) {
+    const wrong = holdProblem(holds[place], kind);
     if (wrong !== undefined) return `holds[${place}]: ${wrong}`;
   }
   return undefined;
@@ -161,12 +162,11 @@ export function isDrain(value: unknown): boolean {
 function holdProblem(hold: unknown, kind: 'lock' | 'semaphore'): string | undefined {
   if (!isRecord(hold)) return `it is ${shown(hold)}`;
   const { id, holder, token, lease, limit, acquiredAt, reason, mode, weight, slots } = hold;
-  for (const [name, text] of Object.entries({ id, holder, lease })) {
-    if (typeof text !== 'string') return `${name} is ${shown(text)}`;
-  }
-  for (const [name, text] of Object.entries({ limit, reason })) {
-    if (text !== undefined && typeof text !== 'string') return `${name} is ${shown(text)}`;
-  }
+  if (typeof id !== 'string') return `id is ${shown(id)}`;
+  if (typeof holder !== 'string') return `holder is ${shown(holder)}`;
+  if (typeof lease !== 'string') return `lease is ${shown(lease)}`;
+  if (limit !== undefined && typeof limit !== 'string') return `limit is ${shown(limit)}`;
+  if (reason !== undefined && typeof reason !== 'string') return `reason is ${shown(reason)}`;
   if (!isCount(token)) return `token is ${shown(token)}`;
   if (!isTime(acquiredAt)) return `acquiredAt is ${shown(acquiredAt)}`;
   if (kind === 'lock') return mode === 'shared' || mode === 'exclusive' ? undefined : `mode is ${shown(mode)}`;

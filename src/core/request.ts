@@ -35,15 +35,24 @@ export interface Asked {
 
 /** What is wrong with a request, where, and what is accepted; undefined if nothing is. Required fields must be present. */
 export function requestProblem(asked: Asked, required: readonly (keyof Asked)[] = []): string | undefined {
-  return firstProblem(checks, ([field, check]) => {
-    const value = asked[field];
-    return value === undefined && !required.includes(field) ? undefined : check(value, field);
-  });
+  // A plain loop, for speed: a process that is handed a lock runs it on the record and on every ticket that it reads.
+  for (let place = 0; place < FIELDS.length; place++) {
+    const field = FIELDS[place] as keyof Asked;
+    if (asked[field] === undefined && !required.includes(field)) continue;
+    const problem = fieldProblem(field, asked[field]);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** What is wrong with one field, which must be present; undefined if nothing is. */
+export function fieldProblem(field: keyof Asked, value: unknown): string | undefined {
+  return CHECKS[field](value, field);
 }
 
 type Check = (value: unknown, what: string) => string | undefined;
 
-const checks = Object.entries({
+const CHECKS: Readonly<Record<keyof Asked, Check>> = {
   id: nameProblem,
   holder: nameProblem,
   lease: nameProblem,
@@ -62,7 +71,8 @@ const checks = Object.entries({
   reason: textProblem,
   metadata: (value, what) => documentProblem(value, what, LARGEST_METADATA_BYTES),
   within: namesProblem,
-} satisfies Record<keyof Asked, Check>) as readonly [keyof Asked, Check][];
+};
+const FIELDS = Object.keys(CHECKS) as readonly (keyof Asked)[];
 
 function whole(least: number, most: number): Check {
   const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;

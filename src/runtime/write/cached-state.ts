@@ -217,15 +217,19 @@ export class CachedState {
     return (mayServeMore && isOpen) || (commit.queueAfter !== undefined && this.#couldServe(snapshot.state));
   }
 
-  /** After a write that changed only tickets, decided on a record that may have been old, and read the record as it is. */
-  ticketsLeaveUnserved({ arriving }: Commit): boolean {
+  /**
+   * After a write that changed only tickets, decided on a record that may have been old, and read the record as it is.
+   * `isNew`: that is another record than the one on which it was decided.
+   */
+  ticketsLeaveUnserved({ arriving }: Commit, isNew: boolean): boolean {
     const { state } = this.snapshot;
-    const couldBeServed = (): boolean => this.#couldServe({ ...state, waiting: arriving });
-    // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
-    if (this.#machine.isClosed(state) && !this.mayBeStale()) return couldBeServed();
-    if (unknownLeases(this.#host, [state]).length > 0) return true;
+    const isClosed = this.#machine.isClosed(state) && !this.mayBeStale();
+    if (isClosed && !isNew) return false;
+    if (!isClosed && unknownLeases(this.#host, [state]).length > 0) return true;
     // The write removed a dead request: the one behind it, known or not, may be next.
-    return arriving.length === 0 || couldBeServed();
+    if (!isClosed && arriving.length === 0) return true;
+    // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
+    return this.#couldServe({ ...state, waiting: arriving });
   }
 
   #couldServe(state: Coordinated): boolean {

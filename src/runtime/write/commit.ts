@@ -2,7 +2,7 @@
  * Builds the transaction that commits a decision. Its comparisons are exactly what the decision relied on: the record and the
  * leases as they were known, and no ticket in the queue that should have gone first. Everything else may change meanwhile.
  */
-import { formsOf, nextInLine, NONE } from '../../core/index.ts';
+import { formsOf, type Hold, type Loss, nextInLine, NONE, type Request } from '../../core/index.ts';
 import {
   always,
   type Compare,
@@ -222,13 +222,19 @@ class CommitBuilder {
     const { newcomers, kept, losses, senders } = this.#draft.decision;
     const { id, epoch } = this.#draft.sender;
     if (this.#moved.arriving.length > 0 || newcomers.length > 0) this.#relyOn(id, '=', epoch);
-    for (const [process, sender] of senders) this.#relyOn(process, '=', sender.epoch);
-    for (const { lease } of newcomers) if (lease !== id && !senders.has(lease)) this.#relyOn(lease, '>', 0);
-    for (const { lease, limit } of kept) {
+    if (senders.size > 0) for (const [process, sender] of senders) this.#relyOn(process, '=', sender.epoch);
+    // Plain loops, for speed: all of these lists are short, and most are empty.
+    for (let i = 0; i < newcomers.length; i++) {
+      const { lease } = newcomers[i] as Request;
+      if (lease !== id && !senders.has(lease)) this.#relyOn(lease, '>', 0);
+    }
+    for (let i = 0; i < kept.length; i++) {
+      const { lease, limit } = kept[i] as Hold;
       this.#relyOn(lease, '>', 0);
       if (limit !== undefined) this.#relyOn(limit, '>', 0);
     }
-    for (const { hold, why } of losses) {
+    for (let i = 0; i < losses.length; i++) {
+      const { hold, why } = losses[i] as Loss;
       if (why !== 'reclaimed') continue;
       // A reclaim and a renewal exclude each other: only one of them finds the lease as it expects.
       const { limit = hold.lease } = hold;

@@ -319,9 +319,10 @@ export class ResourceWriter {
 
   /** Takes over the record that a write of tickets alone read. */
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
+    const { mod } = this.cached.snapshot;
     if (commit.record === undefined || !this.cached.sawRecord(commit.record.in(results))) return;
     this.#doubts?.sawRecord(this.cached.snapshot.mod);
-    if (this.cached.ticketsLeaveUnserved(commit)) this.settle();
+    if (this.cached.ticketsLeaveUnserved(commit, this.cached.snapshot.mod !== mod)) this.settle();
   }
 
   /** Another process wrote first. */
