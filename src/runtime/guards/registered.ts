@@ -59,9 +59,8 @@ export class Registered implements RegisteredGuard {
   }
 
   async #goOn(): Promise<void> {
-    const { watch, runtime } = this.#parts;
     while (!givesUp(this.#outcome)) {
-      const why = await nextWithin(watch, retryMs(this.#outcome), runtime.clock);
+      const why = await this.#next();
       if (why === 'aborted' || this.#over.signal.aborted) return;
       try {
         await this.#look();
@@ -70,7 +69,12 @@ export class Registered implements RegisteredGuard {
         return;
       }
     }
-    watch.close();
+    this.#parts.watch.close();
+  }
+
+  /** Waits for an event, a poll, or the time that the guard names. */
+  async #next(): ReturnType<GuardWatch['next']> {
+    return nextWithin(this.#parts.watch, retryMs(this.#outcome), this.#parts.runtime.clock);
   }
 
   async #look(): Promise<void> {

@@ -25,7 +25,7 @@ export interface GuardWatch {
 }
 
 /** The next reason for a look, which is at the latest a poll after `ms`, if that is given. */
-export async function nextWithin(
+export function nextWithin(
   watch: GuardWatch,
   ms: number | undefined,
   clock: Clock,
@@ -33,9 +33,10 @@ export async function nextWithin(
 ): Promise<Why> {
   if (ms === undefined) return watch.next(signal);
   const limit = timeLimit(ms, clock);
-  const why = await watch.next(anyOf(signal, limit.signal));
-  limit.cancel();
-  return why === 'aborted' && limit.signal.aborted ? 'poll' : why;
+  return watch.next(anyOf(signal, limit.signal)).then((why) => {
+    limit.cancel();
+    return why === 'aborted' && limit.signal.aborted ? 'poll' : why;
+  });
 }
 
 export function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
