@@ -7,7 +7,8 @@
  *         │ └──▶ it may wait: queue ──▶ its turn comes, and nothing is in its way ─┘
  *         └────▶ it may not wait: refused
  */
-import { except, isStale, losses, ownHold, takenBy } from './hold.ts';
+import { except, isStale, ownHold } from './hold.ts';
+import { losses, takenBy } from './loss.ts';
 import { type Event, followed, type Moment, NONE, type Step, step, type Unfinished, withMost } from './machine.ts';
 import {
   answerWithoutTurn,

@@ -1,6 +1,7 @@
 /** The commands that locks and semaphores carry out alike: they end, keep or repair holds, and need no grant of their own. */
 import { settle, withLimits } from './grant.ts';
-import { allClaimed, type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
+import { allClaimed, type Claim, except, isStale, onLeases, placeOf, staleOf, warn } from './hold.ts';
+import { losses, takenBy } from './loss.ts';
 import { type Moment, NONE, step, unreachable } from './machine.ts';
 import { leave, LOST, withHolds, without } from './queue.ts';
 import { limitsAfter, shorter } from './settings.ts';

@@ -1,4 +1,4 @@
-/** A hold: one grant, which leases it hangs on, and how it may end without its holder asking for it. */
+/** A hold: one grant, and which leases it hangs on. */
 import { type Json, type Moment, NONE, type Token } from './machine.ts';
 
 /** One grant. */
@@ -38,30 +38,6 @@ const HOLD_EVENTS = ['acquired', 'reclaimed', 'denied', 'queued', 'released', 's
 
 export function holdEvents(kind: 'lock' | 'semaphore'): HoldEvents {
   return Object.fromEntries(HOLD_EVENTS.map((what) => [what, `${kind}:${what}`])) as HoldEvents;
-}
-
-/** How a hold ended although its holder did not release it. */
-export type LossReason = 'expired' | 'reclaimed' | 'forced' | 'released-elsewhere' | 'disconnected';
-
-export interface Loss {
-  readonly hold: Hold;
-  readonly why: LossReason;
-  /** Who took it by force, and for which stated reason. */
-  readonly by?: string;
-  readonly reason?: string;
-}
-
-/** Who took a hold by force, and for which stated reason. */
-export type Taker = { readonly by: string; readonly reason: string };
-
-/** The most characters of the reason in all losses of one taking together. */
-const TOLD_REASONS = 64 * 1024;
-const SHORTEST_REASON = 80;
-
-/** Each lost hold carries the reason: of many holds, each carries only its beginning. */
-export function takenBy(by: string, reason: string, count: number): Taker {
-  const longest = Math.max(SHORTEST_REASON, Math.floor(TOLD_REASONS / Math.max(1, count)));
-  return { by, reason: reason.length > longest ? `${reason.slice(0, longest)}…` : reason };
 }
 
 /** A stale hold never becomes alive again: its renewal is refused, and the next in line may have it. */
@@ -152,8 +128,4 @@ export function warn<H extends Hold>(holds: readonly H[], at: Moment): { holds: 
   const stale = holds.filter((hold) => hold.warned === undefined && isStale(hold, at));
   if (stale.length === 0) return { holds, stale };
   return { holds: holds.map((hold) => (stale.includes(hold) ? { ...hold, warned: true } : hold)), stale };
-}
-
-export function losses(holds: readonly Hold[], why: LossReason, who: Partial<Taker> = {}): readonly Loss[] {
-  return holds.length === 0 ? NONE : holds.map((hold) => ({ hold, why, ...who }));
 }

@@ -73,7 +73,8 @@ export { type RegexSearch, regexSearches } from './guard/regex-searches.ts';
 export { requiredInputs } from './guard/required-inputs.ts';
 export { DETACHED_TTL_MS, isAbout, renewWithinMs, TICKET_MS, wasCollected } from './detached.ts';
 export { type Limits, type Settings, settingsProblem } from './settings.ts';
-export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
+export { type Claim, type Hold, isStale, type OnStale } from './hold.ts';
+export type { Loss, LossReason } from './loss.ts';
 export {
   agentHolder,
   type HolderKind,

@@ -8,7 +8,7 @@
  * put several commands into one write, and carry out the commands of others.
  */
 
-import type { Loss } from './hold.ts';
+import type { Loss } from './loss.ts';
 
 /** Any value that JSON can express. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };

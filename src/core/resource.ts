@@ -2,7 +2,8 @@
  * What locks and semaphores have in common: the shape of their records, commands and outcomes. `Rules` says where they
  * differ; `grant.ts` and `hold-commands.ts` decide for both by these rules.
  */
-import type { Claim, Hold, HoldEvents, Leases, OnStale, Taker } from './hold.ts';
+import type { Claim, Hold, HoldEvents, Leases, OnStale } from './hold.ts';
+import type { Taker } from './loss.ts';
 import type { Event, Json, Moment, Request, Step, Token, Unfinished } from './machine.ts';
 import type { Cycle, Line, Passed, Queued, Waiting } from './queue.ts';
 import type { TooLarge } from './record-size.ts';

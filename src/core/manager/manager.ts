@@ -8,7 +8,8 @@
  * thinking a situation through.
  */
 import type { Guard } from '../guard/guard.ts';
-import type { Hold, Loss } from '../hold.ts';
+import type { Hold } from '../hold.ts';
+import type { Loss } from '../loss.ts';
 import { freeLock, type Lock, type LockOutcome } from '../lock.ts';
 import type { Answer, Event, Moment } from '../machine.ts';
 import type { Semaphore, SemaphoreOutcome } from '../semaphore.ts';

@@ -1,8 +1,8 @@
 /** One run of a phase: its command or its function, with its environment, its log and its outputs. */
-import { outputNameProblem, type Phase, type PhaseResult, pipelineHolder } from '../../core/index.ts';
+import { outputNameProblem, type Phase, type PhaseResult } from '../../core/index.ts';
 import { randomHex } from '../../host/index.ts';
 import type { Children } from '../processes/children.ts';
-import { asTold, childEnvironment, type OuterHolds, told } from '../processes/environment.ts';
+import { asTold, type OuterHolds } from '../processes/environment.ts';
 import type { Hold } from '../holds/hold.ts';
 import type { Runtime } from '../runtime.ts';
 import { type RunSpec, variablesOf } from './run-spec.ts';
@@ -10,6 +10,7 @@ import { PhaseCommand } from './command.ts';
 import type { PhaseFunction } from './functions.ts';
 import { callInside } from './inside.ts';
 import { pipelineKeys } from './keys.ts';
+import { phaseEnvironment } from './phase-environment.ts';
 import type { RecordStore } from './record-store.ts';
 import { PhaseLogWriter } from './log.ts';
 import { Spool, spoolName } from './spool.ts';
@@ -68,7 +69,8 @@ export class PhaseRun {
     this.#holds = holds;
     if (!('shell' in phase.run)) return;
     const mark = randomHex(8);
-    this.#command = new PhaseCommand(phase.run.shell, this.#environment(mark), mark, spec.cwd);
+    const environment = phaseEnvironment(parts, records.id, phase, this.#variables(), at.attempt, holds, mark);
+    this.#command = new PhaseCommand(phase.run.shell, environment, mark, spec.cwd);
   }
 
   /** Does nothing after `run`. */
@@ -139,25 +141,6 @@ export class PhaseRun {
 
   #variables(): Readonly<Record<string, string>> {
     return variablesOf(this.#spec, this.#records.record, this.#phase);
-  }
-
-  #environment(mark: string): NodeJS.ProcessEnv {
-    const { url, env, outer } = this.#parts;
-    const { id } = this.#records;
-    const own = {
-      ...env,
-      ...this.#variables(),
-      SIGNALBOX_PIPELINE: id,
-      SIGNALBOX_PHASE: this.#phase.name,
-      SIGNALBOX_ATTEMPT: String(this.#at.attempt),
-      SIGNALBOX_DRIVER_TOKEN: String(this.#holds[0]?.token ?? ''),
-    };
-    const held = this.#holds.slice(1).map(told);
-    const holder = pipelineHolder(id);
-    const whole = childEnvironment(own, { url: url ?? '', holder, mark, held, outer });
-    // No other process can open the store.
-    if (url === undefined) for (const name of ['SIGNALBOX_URL', 'SIGNALBOX_HOLDS']) delete whole[name];
-    return whole;
   }
 }
 

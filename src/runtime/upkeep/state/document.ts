@@ -124,15 +124,6 @@ export interface SavedState {
 /** What has a file of its own. */
 export type SavedKind = Exclude<keyof SavedState, 'retention'>;
 
-/** One file for each kind of resource. */
-export const STATE_FILES = {
-  locks: 'locks.json',
-  semaphores: 'semaphores.json',
-  tasks: 'tasks.json',
-  pipelines: 'pipelines.json',
-  keys: 'keys.json',
-} as const satisfies Record<SavedKind, string>;
-
 export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks' | 'semaphores'> {
   return {
     locks: locks.map(({ name, token, onStale, limits, holds }) => ({

@@ -3,9 +3,18 @@ import { randomHex } from '../../../host/index.ts';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Failure } from '../../../failure.ts';
-import { emptyFile, rendered, type SavedKind, type SavedState, STATE_FILES } from './document.ts';
+import { emptyFile, rendered, type SavedKind, type SavedState } from './document.ts';
 import { parseLocks, parseSemaphores } from './parse.ts';
 import { parseKeys, parsePipelines, parseTasks } from './parse-rest.ts';
+
+/** One file for each kind of resource. */
+const STATE_FILES = {
+  locks: 'locks.json',
+  semaphores: 'semaphores.json',
+  tasks: 'tasks.json',
+  pipelines: 'pipelines.json',
+  keys: 'keys.json',
+} as const satisfies Record<SavedKind, string>;
 
 const KINDS = Object.keys(STATE_FILES) as readonly SavedKind[];
 
