@@ -19,6 +19,7 @@ export {
   isProvenGone,
   isSameProcess,
   type ProcessIdentity,
+  readFromKernel,
   readStat,
   thisHost,
   thisProcess,
