@@ -61,8 +61,11 @@ export const RARELY_USED = [
   ...['node:timers/promises', 'node:tty', 'node:worker_threads', 'node:zlib'],
 ];
 
-/** What cannot be looked up later, because it is not an object; the command line is always a process of its own. */
-const KNOWN = /** @type {Record<string, string>} */ ({ isMainThread: 'true' });
+/**
+ * What the command line knows without a part of Node: it is always a process of its own, and its `require` finds the same packages as
+ * one of the chunk would.
+ */
+const KNOWN = /** @type {Record<string, string>} */ ({ isMainThread: 'true', createRequire: '$createRequire' });
 
 /** @typedef {{ readonly exports: readonly string[], readonly imported: readonly string[], readonly later: readonly string[] }} Module */
 /** Modules by their ids, each with what it exports, and the modules that they import when they first need them. */
@@ -309,7 +312,7 @@ export function editsOf({ later }, text, chunk, other, facade, chunks) {
     }
   };
   visit(program);
-  if (/\$(?:import|meta|require|names|other|own)\b/.test(text))
+  if (/\$(?:createRequire|import|meta|require|names|other|own)\b/.test(text))
     throw new Error('the common code uses a name of its own script');
   return edits.sort(([one], [other]) => one - other);
 }
