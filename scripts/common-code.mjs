@@ -23,18 +23,24 @@ const ROOT = join(src, 'runtime', 'open.ts');
 /** What the help and the version need too. Both have a copy, so that those do not load all the rest. */
 const COPIED = [join(src, 'core', 'redacted.ts')];
 
-/** What `run` uses nothing of, except where it begins a part of it with every store that it opens, or waits. */
-const SELDOM =
-  /^(?:core\/(?:deadlock|guard|manager|members|pipeline|task|witness)|runtime\/(?:guards|members|observe\/survey|pipelines|tasks|upkeep|witness)|store\/memory)\/|^runtime\/holds\/(?:detached|detached-change|semaphore|tickets)$/;
-const BEGUN = new Set([
-  ...['core/guard/wakes', 'core/manager/describe', 'core/pipeline/reading', 'core/task/terms'],
-  ...['concurrency', 'executor', 'gather', 'guards', 'reads', 'stale-holds', 'wake-hub'].map(inRoom('guards')),
-  ...['feed', 'lead', 'members', 'membership', 'own-memberships'].map(inRoom('members')),
-  ...['driving', 'feed', 'pipelines', 'stop'].map(inRoom('pipelines')),
-  ...['claim', 'claimable-tasks', 'dispatch', 'feed', 'notifier', 'reading', 'repairs'].map(inRoom('tasks')),
-  ...['retention', 'task-cache', 'task-waiters', 'tasks', 'workers'].map(inRoom('tasks')),
-  ...['runtime/upkeep/maintenance', 'runtime/witness/log', 'runtime/witness/size', 'store/memory/sorted-entries'],
-]);
+/** What `run` uses nothing of if all goes well and it need not wait. */
+const SELDOM = new RegExp(
+  [
+    'core/(?:access|deadlock|guard|manager|members|pipeline|task|witness)/.*',
+    'runtime/(?:access|bus|guards|members|observe/survey|pipelines|tasks|upkeep|witness)/.*',
+    'runtime/holds/(?:acquisition|detached|detached-change|hold-ends|semaphore|tickets)',
+    'runtime/observe/(?:deadlocks|event-log|events|past-events)',
+    'runtime/(?:slices|subscriber-iterator|subscriber-queue|subscription)',
+    'store/(?:etcd|memory)/.*',
+    'store/embedded/(?:blockers|reach|read-only|sqlite-failure)',
+    'host/(?:exec-size|foreign-file|kept-output|permission|printed-text|signing|tie)',
+    'sqlite/(?:remedy|sqlite-missing)',
+  ]
+    .map((names) => `^${names}$`)
+    .join('|'),
+);
+/** The modules of these rooms that every store begins with. */
+const BEGUN = new Set(['runtime/upkeep/maintenance', 'store/etcd/url']);
 
 /** How `main.cjs` names it. */
 const COMMON = './common';
@@ -55,8 +61,11 @@ export const RARELY_USED = [
   ...['node:timers/promises', 'node:tty', 'node:worker_threads', 'node:zlib'],
 ];
 
-/** What cannot be looked up later, because it is not an object; the command line is always a process of its own. */
-const KNOWN = /** @type {Record<string, string>} */ ({ isMainThread: 'true' });
+/**
+ * What the command line knows without a part of Node: it is always a process of its own, and its `require` finds the same packages as
+ * one of the chunk would.
+ */
+const KNOWN = /** @type {Record<string, string>} */ ({ isMainThread: 'true', createRequire: '$createRequire' });
 
 /** @typedef {{ readonly exports: readonly string[], readonly imported: readonly string[], readonly later: readonly string[] }} Module */
 /** Modules by their ids, each with what it exports, and the modules that they import when they first need them. */
@@ -99,11 +108,6 @@ export async function findCommon() {
   visit(ROOT);
   const asked = [...modules.keys()].filter((id) => SELDOM.test(moduleName(id)) && !BEGUN.has(moduleName(id)));
   return { modules, later, seldom: await seldomAmong(modules, new Set(asked)) };
-}
-
-/** @returns {(name: string) => string} */
-function inRoom(/** @type {string} */ room) {
-  return (name) => `runtime/${room}/${name}`;
 }
 
 /** Where the chunks of the library come from: `seldom` is loaded when something of it is called. */
@@ -308,7 +312,7 @@ export function editsOf({ later }, text, chunk, other, facade, chunks) {
     }
   };
   visit(program);
-  if (/\$(?:import|meta|require|names|other|own)\b/.test(text))
+  if (/\$(?:createRequire|import|meta|require|names|other|own)\b/.test(text))
     throw new Error('the common code uses a name of its own script');
   return edits.sort(([one], [other]) => one - other);
 }

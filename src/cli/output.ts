@@ -63,7 +63,10 @@ export function printJson(value: unknown): void {
 /** Escapes the characters that a terminal would obey; JSON itself escapes only some of them. The value stays the same. */
 export function jsonText(value: unknown): string {
   const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value).replace(OBEYED, (character) => character.split('').map(escaped).join(''));
+  // Control characters, such as ESC, and characters that turn the direction of text. Not a constant of the module: V8 would look up
+  // these classes of characters at every start, also of a command that prints nothing.
+  const obeyed = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+  return JSON.stringify(value).replace(obeyed, (character) => character.split('').map(escaped).join(''));
 }
 
 export function complain(line: string): void {
@@ -129,16 +132,13 @@ export function counted(
   return `${plural(locks, 'lock')} and ${plural(semaphores, 'semaphore')} with ${plural(holds, 'hold')}${others.join('')}`;
 }
 
-/** Control characters, such as ESC, and characters that turn the direction of text. */
-const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
-const HARMLESS = /\x1b\[(?:1|2|7|22|27|31|32|33|36|39)m|[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
-
 /**
  * The last filter before a terminal: of the characters that it obeys, only line breaks, tabs and our own colours pass.
  * Foreign text should have gone through `printable` before; where that was forgotten, this keeps it harmless.
  */
 export function harmless(text: string): string {
-  return text.replace(HARMLESS, (found) => (found.length > 2 || found === '\n' || found === '\t' ? found : '�'));
+  const obeyed = /\x1b\[(?:1|2|7|22|27|31|32|33|36|39)m|[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+  return text.replace(obeyed, (found) => (found.length > 2 || found === '\n' || found === '\t' ? found : '�'));
 }
 
 /** Turns foreign text into one line that cannot control the terminal. */

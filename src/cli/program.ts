@@ -37,7 +37,9 @@ export async function runCommandLine(given: readonly string[]): Promise<void> {
   try {
     const program = newProgram().hook('preAction', (_, command) => void (acting = command));
     const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
-    for (const entry of COMMANDS) await addCommand(program, entry, entry === wanted);
+    // The others are for the help, and for a mistake before the name of the command.
+    const needed = wanted !== undefined && isNamedFirst(args) ? [wanted] : COMMANDS;
+    for (const entry of needed) await addCommand(program, entry, entry === wanted);
     refuseUnknownHelp(program, given[0] === 'help' ? given.slice(1) : wordsBeforeHelp(args));
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -182,6 +184,14 @@ function wantedName(args: readonly string[]): string | undefined {
     else if (!arg.startsWith('-')) return arg;
   }
   return undefined;
+}
+
+/** Whether nothing is before the command's name but the options that every command has. */
+function isNamedFirst(args: readonly string[]): boolean {
+  const [first = ''] = args;
+  if (first === '--json' || first.startsWith('--store=')) return isNamedFirst(args.slice(1));
+  if (first === '--store') return isNamedFirst(args.slice(2));
+  return !first.startsWith('-');
 }
 
 /** Looks for `--json` before the command is known, so that even a mistake in the call is reported as JSON. */

@@ -130,10 +130,12 @@ function loadedSeldom(): object {
 /** Answers what the other chunk imports of this one. */
 function loadChunk(place: typeof COMMON_PLACE | typeof SELDOM_PLACE, other: object): object {
   const parts = ['"use strict";', ...edited(takeContent(place), chunks[place])];
-  const script = scriptOf(place, '$require, $names, $import, $meta, $other', parts);
+  const script = scriptOf(place, '$require, $createRequire, $names, $import, $meta, $other', parts);
   const load = (name: string): Promise<unknown> => (loaders[name] as () => Promise<unknown>)();
   const meta = { url: pathToFileURL(files[place] as string).href };
-  const { $own, ...names } = Object.getOwnPropertyDescriptors(run(script, requireLater, namesOf, load, meta, other));
+  const { $own, ...names } = Object.getOwnPropertyDescriptors(
+    run(script, requireLater, () => require, namesOf, load, meta, other),
+  );
   Object.defineProperties(common, names);
   return ($own as { readonly value: object }).value;
 }

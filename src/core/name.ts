@@ -3,13 +3,6 @@ import { shown } from './shown.ts';
 
 export const LONGEST_NAME = 200;
 
-/**
- * Characters that nobody sees when the name is printed: control characters, line separators, halves of characters (which all
- * become the same replacement character once written), and those that turn the direction of the text around. The two joiners
- * are allowed, because Persian words and many emoji cannot be written without them.
- */
-const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
-
 const PLAIN = /^[\x20-\x7e]+$/;
 
 /** What is wrong with a name, and what is accepted; undefined if nothing is. */
@@ -19,14 +12,24 @@ export function nameProblem(name: unknown, what = 'name', longest = LONGEST_NAME
   const accepted = `expected 1 to ${longest} printable characters`;
   if (typeof name !== 'string') return `${what} is ${shown(name)}, not a string; ${accepted}`;
   if (name.length === 0) return `${what} is empty; ${accepted}`;
-  const unprintable = UNPRINTABLE.exec(name);
-  if (unprintable !== null) {
-    return `${what} ${shown(name)} has the unprintable character ${codePoint(unprintable[0])}; ${accepted}`;
+  const unprintable = firstUnprintable(name);
+  if (unprintable !== undefined) {
+    return `${what} ${shown(name)} has the unprintable character ${codePoint(unprintable)}; ${accepted}`;
   }
   // A character takes one or two units, so a name of so few units need not be counted.
   if (name.length <= longest) return undefined;
   const length = [...name].length;
   return length > longest ? `${what} ${shown(name)} has ${length} characters; ${accepted}` : undefined;
+}
+
+/**
+ * Finds a character that nobody sees when the name is printed: control characters, line separators, halves of characters (which
+ * all become the same replacement character once written), and those that turn the direction of the text around. The two joiners
+ * are allowed, because Persian words and many emoji cannot be written without them. V8 takes long to look up these classes of
+ * characters, so they are no constant that every start would make.
+ */
+function firstUnprintable(name: string): string | undefined {
+  return /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.exec(name)?.[0];
 }
 
 function codePoint(character: string): string {

@@ -20,6 +20,7 @@ export {
   isProvenGone,
   isSameProcess,
   type ProcessIdentity,
+  readFromKernel,
   readStat,
   thisHost,
   thisProcess,

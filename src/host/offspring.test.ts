@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MARK } from './mark.ts';
 import { type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
-import { identify, isProvenGone, living, type ProcessIdentity, readStat, thisHost } from './process.ts';
+import { hasLeftNothing, identify, isProvenGone, living, type ProcessIdentity, readStat, thisHost } from './process.ts';
 
 describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
   const started: number[] = [];
@@ -57,6 +57,19 @@ describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
     expect(remainsOf(own)).toEqual({ kind: 'some', pids: [inner], isCertain: true });
     expect(signalRemains(own, remainsOf(own), 'SIGTERM')).toBe(true);
     await gone(own);
+  });
+
+  it('is nothing, without a look at every process, if nothing was started since the child', async () => {
+    const { child } = await start(WITH_CHILD, true);
+    expect(hasLeftNothing(child.pid as number)).toBe(false);
+    await ended(child);
+    expect(hasLeftNothing(child.pid as number)).toBe(false);
+    // Other processes of the machine may start some meanwhile.
+    for (let quiet = false; !quiet;) {
+      const alone = spawn('true', { detached: true });
+      await once(alone, 'exit');
+      quiet = hasLeftNothing(alone.pid as number);
+    }
   });
 
   it.each([true, false])(

@@ -12,6 +12,7 @@ import { bearsMark } from './mark.ts';
 import { barTo, type Sight } from './permission.ts';
 import {
   canBeSignalled,
+  hasLeftNothing,
   identify,
   isLikelyInSight,
   isSessionGone,
@@ -64,6 +65,7 @@ export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   // The system does not reuse a pid while a group or a session has it, so nothing of the child is left. Without a time
   // namespace in the note, it may also be the same process with another start time.
   if (stat !== undefined && !isItself) return process.timeSpace === undefined ? { kind: 'out-of-sight' } : NONE;
+  if (stat === undefined && hasLeftNothing(pid)) return NONE;
   const pids = membersOf(pid);
   if (isSessionGone(pid, pids)) return NONE;
   return {

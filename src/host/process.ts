@@ -33,6 +33,7 @@ const FAKED = 'faked:';
 /** The type that `statfs` reports for files that the kernel itself shows in /proc. */
 const PROC = 0x9fa0;
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+const LOADAVG = '/proc/loadavg';
 /** For kernels without time namespaces, where all processes share one clock. */
 const NO_TIME_SPACES = 'none';
 /** The time namespace that every machine begins with: in it, the kernel shows its clock as it is. */
@@ -59,7 +60,7 @@ function readHost(): Host | null {
     // In a new namespace that still sees the old /proc, the pid would be looked up as that of another process.
     if (readlinkSync('/proc/self') !== String(process.pid)) return null;
     const isFaked = statfsSync(BOOT_ID).type !== PROC;
-    const boot = `${isFaked ? FAKED : ''}${readFileSync(BOOT_ID, 'latin1').trim()}`;
+    const boot = `${isFaked ? FAKED : ''}${readFromKernel(BOOT_ID).trim()}`;
     return { boot, space: readlinkSync('/proc/self/ns/pid'), timeSpace: readTimeSpace() };
   } catch {
     return null;
@@ -143,6 +144,23 @@ export function isSessionGone(leader: number, members = membersOf(leader)): bool
 }
 
 /**
+ * Whether nothing is left of the session that this process led, as one number tells: the last pid that was given out. The kernel
+ * gives them out in turn, and none again while a session or a group has it. So if this is the last one, either its process
+ * started nothing, or nothing of its session is left. `false` proves nothing: only a look at every process of the machine does.
+ */
+export function hasLeftNothing(leader: number): boolean {
+  // While the process itself lives it is in this group, also where /proc hides it.
+  if (canBeSignalled(-leader)) return false;
+  try {
+    // Programs such as lxcfs put a file of their own over it, with the last pid of their own counting.
+    if (statfsSync(LOADAVG).type !== PROC) return false;
+    return readFromKernel(LOADAVG).trim().split(' ').at(-1) === String(leader);
+  } catch {
+    return false;
+  }
+}
+
+/**
  * The living processes of the session that this process led, as far as they can be seen. The session counts instead of
  * its first group: a job of a shell or a `timeout` has a group of its own, but still belongs to it.
  */
@@ -208,17 +226,24 @@ export interface Stat {
 /** Longer than any line of the kernel about a process. */
 const line = Buffer.alloc(4096);
 
+/**
+ * Reads a short file of /proc. `readFileSync` makes twice as many system calls, and when a command has ended, every process of
+ * the machine is read.
+ */
+export function readFromKernel(path: string): string {
+  const file = openSync(path, 'r');
+  try {
+    return line.toString('latin1', 0, readSync(file, line));
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** What the kernel tells about a process; undefined if there is none, or if it is hidden. */
 export function readStat(pid: number): Stat | undefined {
   let text: string;
   try {
-    // `readFileSync` makes twice as many system calls, and when a command has ended, every process of the machine is read.
-    const file = openSync(`/proc/${pid}/stat`, 'r');
-    try {
-      text = line.toString('latin1', 0, readSync(file, line));
-    } finally {
-      closeSync(file);
-    }
+    text = readFromKernel(`/proc/${pid}/stat`);
   } catch {
     return undefined;
   }

@@ -16,37 +16,33 @@ import {
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
-import { OnceKeys } from './access/once.ts';
-import { AccessTokens } from './access/tokens.ts';
-import { Bus } from './bus/bus.ts';
+import type { OnceKeys } from './access/once.ts';
+import type { AccessTokens } from './access/tokens.ts';
+import type { Bus } from './bus/bus.ts';
 import { attach } from './holds/detached-change.ts';
 import { Children } from './processes/children.ts';
-import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
-import { EventLog } from './observe/event-log.ts';
-import { Events } from './observe/events.ts';
+import type { EventLog } from './observe/event-log.ts';
 import { followSince, type PastListener, type PastWindow } from './observe/past-events.ts';
 import { LISTEN, listening, type ListenOptions, type Subscription, subscription } from './subscription.ts';
 import { iterated } from './subscriber-iterator.ts';
-import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
-import { Guards } from './guards/guards.ts';
-import { StaleHolds } from './guards/stale-holds.ts';
+import { CHECK, type CheckOptions } from './guards/executor.ts';
+import type { Guards } from './guards/guards.ts';
 import { ensureSlots, Semaphore } from './holds/semaphore.ts';
 import { Lock } from './holds/lock.ts';
 import type { Hold } from './holds/hold.ts';
 import { Maintenance, type MaintenanceSettings } from './upkeep/maintenance.ts';
 import type { Swept } from './upkeep/sweep.ts';
-import { MemberFeed } from './members/feed.ts';
-import { type Lead, leadOn, type LeadOptions, type Term } from './members/lead.ts';
-import { Members } from './members/members.ts';
-import { OwnMemberships } from './members/own-memberships.ts';
+import type { LeadOptions, Term } from './members/lead.ts';
+import type { Members } from './members/members.ts';
 import type { MembershipView } from './members/membership-view.ts';
-import { Pipelines } from './pipelines/pipelines.ts';
+import type { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
 import { runUnder, type HoldSet } from './holds/hold-set.ts';
 import { type DetachedHold, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues } from './options.ts';
+import { Parts } from './parts.ts';
 import type { Runtime } from './runtime.ts';
 import { type SavedState, stateOf } from './upkeep/state/document.ts';
 import { readState, writeState } from './upkeep/state/files.ts';
@@ -56,10 +52,9 @@ import type { Metrics } from './observe/metrics.ts';
 import type { Malformed } from './stored.ts';
 import type { Tracer } from './tracer.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
-import { Dispatch } from './tasks/dispatch.ts';
 import { changedRetention, configureUnlessChanged } from './tasks/retention.ts';
-import { Tasks } from './tasks/tasks.ts';
-import { WitnessLog } from './witness/log.ts';
+import type { Tasks } from './tasks/tasks.ts';
+import type { WitnessLog } from './witness/log.ts';
 import type { TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
 import { acquireAllTogether, tryTogether } from './holds/together.ts';
 import type { Want } from './holds/wants.ts';
@@ -91,68 +86,68 @@ export let attachIn: (box: Signalbox, want: Want, held: DetachedHold) => Promise
 /** One store, and all primitives on it. */
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
-  readonly #events: Events;
   readonly #maintenance: Maintenance;
-  /** Plain keys of the store: put, get, watch. */
-  readonly bus: Bus;
-  /** Tasks, and the workers that claim them. */
-  readonly tasks: Tasks;
+  readonly #denials: DenialCounts;
+  readonly #parts: Parts;
   /** The child processes that work under holds. */
   readonly children: Children;
-  /** The processes that have joined. */
-  readonly members: Members;
-  /** Conditions that gate a step: check them, wait for them, register them. */
-  readonly guards: Guards;
-  /** Runs of phases that outlive the processes that drive them. */
-  readonly pipelines: Pipelines;
-  /** The record of every change, which shows tampering. */
-  readonly witness: WitnessLog;
-  /** Tokens by which programs reach a server: see `signalbox serve`. */
-  readonly tokens: AccessTokens;
-  /** For a server: requests that are carried out once although they are sent twice. */
-  readonly once: OnceKeys;
-  /** For a server: events in the order of the store, from a revision on. */
-  readonly eventLog: EventLog;
   /** Aborts when the store was removed, replaced or restored from a backup: nothing holds any more, and no call works. */
   readonly over: AbortSignal | undefined;
-  readonly #executor: Executor;
-  readonly #lead: Lead;
-  readonly #feed: MemberFeed;
-  readonly #denials: DenialCounts;
-  readonly #dispatch: Dispatch;
 
   /** @internal */
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.over = runtime.store.over;
-    this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
-    this.witness = new WitnessLog(runtime);
-    this.tokens = new AccessTokens(runtime);
-    this.once = new OnceKeys(runtime);
-    this.eventLog = new EventLog(runtime);
-    this.#dispatch = new Dispatch(runtime, settings.maintains);
-    this.tasks = new Tasks(runtime, this.#dispatch);
-    this.#events = new Events(runtime, this.#dispatch.feed);
     this.children = new Children(runtime);
-    this.#lead = leadOn(runtime, (name) => this.lock(name));
-    this.#feed = new MemberFeed(runtime, settings.membership);
-    const memberships = new OwnMemberships();
-    this.members = new Members(runtime, this.#feed, memberships, this.#lead);
-    const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
-    const staleHolds = new StaleHolds(runtime, settings.maintains && settings.reclaim);
-    const deadlocks = new Deadlocks(runtime);
+    this.#parts = new Parts(runtime, settings, this);
     this.#denials = new DenialCounts(runtime);
-    runtime.observedBy(this.#events, deadlocks, staleHolds, memberships, this.#denials);
-    this.#executor = new Executor(runtime, this.#events, staleHolds, looks, settings.adapters);
-    this.guards = new Guards(runtime, this.#executor);
-    this.pipelines = new Pipelines(runtime, {
-      lock: (name) => this.lock(name),
-      children: this.children,
-      guards: this.#executor,
-      adapters: settings.given,
-      url: settings.url,
-    });
-    this.#maintenance = new Maintenance(runtime, deadlocks, this.#dispatch, settings);
+    runtime.observedBy(this.#denials);
+    this.#maintenance = new Maintenance(runtime, this.#parts, settings);
+  }
+
+  /** Plain keys of the store: put, get, watch. */
+  get bus(): Bus {
+    return this.#parts.bus;
+  }
+
+  /** Tasks, and the workers that claim them. */
+  get tasks(): Tasks {
+    return this.#parts.tasks;
+  }
+
+  /** The processes that have joined. */
+  get members(): Members {
+    return this.#parts.members;
+  }
+
+  /** Conditions that gate a step: check them, wait for them, register them. */
+  get guards(): Guards {
+    return this.#parts.guards;
+  }
+
+  /** Runs of phases that outlive the processes that drive them. */
+  get pipelines(): Pipelines {
+    return this.#parts.pipelines;
+  }
+
+  /** The record of every change, which shows tampering. */
+  get witness(): WitnessLog {
+    return this.#parts.witness;
+  }
+
+  /** Tokens by which programs reach a server: see `signalbox serve`. */
+  get tokens(): AccessTokens {
+    return this.#parts.tokens;
+  }
+
+  /** For a server: requests that are carried out once although they are sent twice. */
+  get once(): OnceKeys {
+    return this.#parts.once;
+  }
+
+  /** For a server: events in the order of the store, from a revision on. */
+  get eventLog(): EventLog {
+    return this.#parts.eventLog;
   }
 
   /** A lock by its name; nothing is asked of the store yet. `Meta`: the type of the metadata that its holders give. */
@@ -222,7 +217,7 @@ export class Signalbox implements AsyncDisposable {
    * waits again. Resolves with what the work returns; `term.signal` tells the work to stop.
    */
   lead<T>(name: string, work: (term: Term) => T | Promise<T>, options?: LeadOptions): Promise<T> {
-    return this.#lead(named(name, 'lead'), work, options);
+    return this.#parts.lead(named(name, 'lead'), work, options);
   }
 
   /**
@@ -236,10 +231,10 @@ export class Signalbox implements AsyncDisposable {
   ): Promise<Subscription> {
     refuseWrongValues(options, LISTEN);
     return listening(this.#runtime, options, async () => {
-      const events = await this.#events.subscribe(pattern, handler as EventHandler);
+      const events = await this.#parts.events.subscribe(pattern, handler as EventHandler);
       if (!pattern.startsWith('coordinator:')) return events;
       // Nobody writes these events: they follow from the view, which has to be followed.
-      const members = await this.#feed
+      const members = await this.#parts.feed
         .listen(() => undefined)
         .catch((error: unknown) => {
           events.unsubscribe();
@@ -267,7 +262,7 @@ export class Signalbox implements AsyncDisposable {
   async check(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Verdict> {
     refuseUnlessCondition(condition);
     refuseWrongValues(options, CHECK);
-    return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
+    return evaluate(condition, await this.#parts.executor.inputsFor([condition], options, given));
   }
 
   /** For the command line: the events since `at` that the store still has, then new ones; or a part of them. */
@@ -285,7 +280,7 @@ export class Signalbox implements AsyncDisposable {
   async explain(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Explanation> {
     refuseUnlessCondition(condition);
     refuseWrongValues(options, CHECK);
-    return explain(condition, await this.#executor.inputsFor([condition], options, given));
+    return explain(condition, await this.#parts.executor.inputsFor([condition], options, given));
   }
 
   /** Runs maintenance now, not at its next turn (every 30 s): warns about stale holds, frees them, deletes what is not needed. */
@@ -352,7 +347,7 @@ export class Signalbox implements AsyncDisposable {
   /** Releases all holds of this process, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
-    this.#dispatch.close();
+    this.#parts.close();
     await this.#denials.write();
     await this.#runtime.close();
   }

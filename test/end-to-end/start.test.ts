@@ -176,7 +176,7 @@ describe('what is loaded', () => {
     const chunks = join(dirname(ENTRY), '..', 'chunks');
     // Of messages; `run` does nothing with tasks.
     const texts = {
-      common: 'this process may not write the store',
+      common: 'this signalbox was closed; open another one',
       seldom: 'died or lost the claim while working on it',
     };
     for (const [name, text] of Object.entries(texts)) {

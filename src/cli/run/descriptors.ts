@@ -6,8 +6,8 @@
  *     one end of a pipe      given: of its own pipes Node has both ends
  *     both ends of a pipe    given, if a process around us has it too
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { readStat } from '../../host/index.ts';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { readFromKernel, readStat } from '../../host/index.ts';
 
 const CLOSED_ON_EXEC = 0o2000000;
 const ACCESS = 0o3;
@@ -21,18 +21,21 @@ export interface Descriptor {
 
 /** Must be called before anything is opened. Descriptors that Node has not marked are inherited anyway. */
 export function givenDescriptors(): readonly Descriptor[] {
-  const all = descriptorsOf('self');
-  const marked = all.filter(({ number }) => number > 2).map((one) => ({ ...one, flags: flagsOf(one.number) }));
+  const all = descriptorsOf('self').filter(({ number, target }) => number > 2 && canBeGiven(target));
+  const marked = all.map((one) => ({ ...one, flags: flagsOf(one.number) }));
   const isWhole = (target: string): boolean =>
     new Set(marked.filter((one) => one.target === target).map(({ flags }) => flags & ACCESS)).size > 1;
   let around: ReadonlySet<string> | undefined;
   const isGiven = ({ target }: Descriptor): boolean => {
-    if (target.startsWith('/')) return target !== '/dev/null';
-    if (target.startsWith('socket:')) return true;
-    if (!target.startsWith('pipe:')) return false;
+    if (!target.startsWith('pipe:')) return true;
     return !isWhole(target) || (around ??= targetsAround()).has(target);
   };
   return marked.filter((one) => (one.flags & CLOSED_ON_EXEC) !== 0 && isGiven(one));
+}
+
+/** Half of the descriptors that Node opens at its start are of other kinds. */
+function canBeGiven(target: string): boolean {
+  return (target.startsWith('/') && target !== '/dev/null') || /^(?:pipe|socket):/.test(target);
 }
 
 /** The descriptors that still refer to the same file. */
@@ -73,7 +76,7 @@ function targetOf(pid: number | 'self', number: number): string | undefined {
 
 function flagsOf(number: number): number {
   try {
-    const [, flags = '0'] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${number}`, 'latin1')) ?? [];
+    const [, flags = '0'] = /^flags:\s*([0-7]+)/m.exec(readFromKernel(`/proc/self/fdinfo/${number}`)) ?? [];
     return Number.parseInt(flags, 8);
   } catch {
     return 0;

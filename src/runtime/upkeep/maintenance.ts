@@ -28,10 +28,15 @@ export interface MaintenanceSettings {
   readonly keepsRecord?: RecordKeeping | undefined;
 }
 
+/** A round needs them; until then, they need not have begun. */
+export interface MaintainedParts {
+  readonly deadlocks: Pick<Deadlocks, 'look'>;
+  readonly dispatch: Pick<Dispatch, 'repairs' | 'cache'>;
+}
+
 export class Maintenance {
   readonly #runtime: Runtime;
-  readonly #deadlocks: Deadlocks;
-  readonly #tasks: Pick<Dispatch, 'repairs' | 'cache'>;
+  readonly #parts: MaintainedParts;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   /** Only a maintainer has an index, once it has gone through all records. */
@@ -40,15 +45,9 @@ export class Maintenance {
   /** The maintenance of the record, which may take longer than a round. */
   #keeping: Promise<void> | undefined;
 
-  constructor(
-    runtime: Runtime,
-    deadlocks: Deadlocks,
-    tasks: Pick<Dispatch, 'repairs' | 'cache'>,
-    settings: MaintenanceSettings,
-  ) {
+  constructor(runtime: Runtime, parts: MaintainedParts, settings: MaintenanceSettings) {
     this.#runtime = runtime;
-    this.#deadlocks = deadlocks;
-    this.#tasks = tasks;
+    this.#parts = parts;
     this.#settings = settings;
     this.#schedule();
   }
@@ -119,10 +118,10 @@ export class Maintenance {
     // A store without tasks costs one read, not a watch.
     const hasTasks = (await readRange(store, { ...ALL_TASKS, limit: 1 }, stopped)).pairs.length > 0;
     const steps: readonly (() => Promise<unknown>)[] = [
-      async () => hasTasks && (swept.requeued = await this.#tasks.repairs.all()),
-      async () => hasTasks && (swept.forgottenTasks = await sweepFinished(this.#runtime, this.#tasks.cache)),
+      async () => hasTasks && (swept.requeued = await this.#parts.dispatch.repairs.all()),
+      async () => hasTasks && (swept.forgottenTasks = await sweepFinished(this.#runtime, this.#parts.dispatch.cache)),
       async () => this.#runtime.witness.isOn && (await this.#witnessed(hasTasks, waitsForKeeper)),
-      async () => this.#deadlocks.look(),
+      async () => this.#parts.deadlocks.look(),
       async () => store.historyIsShared !== true && (await this.#forgetHistory()),
     ];
     const failures: unknown[] = [];
@@ -142,7 +141,7 @@ export class Maintenance {
   async #witnessed(hasTasks: boolean, waitsForKeeper: boolean): Promise<void> {
     const { enterObserved } = await import('../witness/observed.ts');
     try {
-      await enterObserved(this.#runtime, hasTasks ? this.#tasks.cache.values() : []);
+      await enterObserved(this.#runtime, hasTasks ? this.#parts.dispatch.cache.values() : []);
     } finally {
       const kept = this.#maintainRecord();
       if (waitsForKeeper || this.#settings.keepsRecord === undefined) await kept;

@@ -28,6 +28,8 @@ const NUMBERED: ReadonlyMap<number, string> = new Map([
   [0xaad7aaea, 'panfs'],
   [0x013111a8, 'ibrix'],
 ]);
+/** Disks and memory of this machine: ext, xfs, btrfs, f2fs, tmpfs, and layers of them (overlay). The list of mounts says no more. */
+const LOCAL: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x01021994, 0x794c7630]);
 const FUSE = 0x65735546;
 /** The local ones among the file systems that run as a program (FUSE): a few disks, and layers over them. */
 const FUSE_LOCAL =
@@ -47,7 +49,7 @@ export function networkFileSystem(
     // Some numbers come with their sign bit set.
     const type = typeOf(directory) >>> 0;
     const numbered = NUMBERED.get(type);
-    if (numbered !== undefined) return numbered;
+    if (numbered !== undefined || LOCAL.has(type)) return numbered;
     const kind = mountedAs(directory, mounts());
     if (kind === undefined) return undefined;
     if (NAMED.test(kind)) return kind;
