@@ -4,7 +4,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MARK } from './mark.ts';
 import { type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
-import { hasLeftNothing, identify, isProvenGone, living, type ProcessIdentity, readStat, thisHost } from './process.ts';
+import {
+  hasLeftNothing,
+  identify,
+  isProvenGone,
+  lastPid,
+  living,
+  type ProcessIdentity,
+  readStat,
+  thisHost,
+} from './process.ts';
 
 describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
   const started: number[] = [];
@@ -61,15 +70,16 @@ describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
 
   it('is nothing, without a look at every process, if nothing was started since the child', async () => {
     const { child } = await start(WITH_CHILD, true);
-    expect(hasLeftNothing(child.pid as number)).toBe(false);
+    const pid = child.pid as number;
+    expect(hasLeftNothing(pid, pid)).toBe(false);
     await ended(child);
-    expect(hasLeftNothing(child.pid as number)).toBe(false);
-    // Other processes of the machine may start some meanwhile.
-    for (let quiet = false; !quiet;) {
-      const alone = spawn('true', { detached: true });
-      await once(alone, 'exit');
-      quiet = hasLeftNothing(alone.pid as number);
-    }
+    expect(hasLeftNothing(pid)).toBe(false);
+    const alone = spawn('true', { detached: true });
+    await once(alone, 'exit');
+    const leader = alone.pid as number;
+    // Other processes of the machine may start some meanwhile, so the test says which pid was the last.
+    expect([leader, leader + 1].map((last) => hasLeftNothing(leader, last))).toEqual([true, false]);
+    expect(lastPid()).toBeGreaterThan(0);
   });
 
   it.each([true, false])(

@@ -148,15 +148,19 @@ export function isSessionGone(leader: number, members = membersOf(leader)): bool
  * gives them out in turn, and none again while a session or a group has it. So if this is the last one, either its process
  * started nothing, or nothing of its session is left. `false` proves nothing: only a look at every process of the machine does.
  */
-export function hasLeftNothing(leader: number): boolean {
+export function hasLeftNothing(leader: number, last = lastPid()): boolean {
   // While the process itself lives it is in this group, also where /proc hides it.
-  if (canBeSignalled(-leader)) return false;
+  return last === leader && !canBeSignalled(-leader);
+}
+
+/** The last pid that was given out, to a process or a thread; undefined if the kernel does not say. */
+export function lastPid(): number | undefined {
   try {
     // Programs such as lxcfs put a file of their own over it, with the last pid of their own counting.
-    if (statfsSync(LOADAVG).type !== PROC) return false;
-    return readFromKernel(LOADAVG).trim().split(' ').at(-1) === String(leader);
+    if (statfsSync(LOADAVG).type !== PROC) return undefined;
+    return Number(readFromKernel(LOADAVG).trim().split(' ').at(-1));
   } catch {
-    return false;
+    return undefined;
   }
 }
 
