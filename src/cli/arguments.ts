@@ -1,5 +1,5 @@
 /** Parses arguments and options. What is thrown here goes on after `--ttl is "5q"; `. */
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { nameProblem } from '../core/index.ts';
 import { parseDuration, SHORTEST_TTL_MS } from './duration.ts';
 
@@ -36,11 +36,6 @@ export function limitArgument(text: string): number {
   const ms = durationArgument(text);
   if (ms < SHORTEST_TTL_MS) throw new InvalidArgumentError(`expected at least ${SHORTEST_TTL_MS}ms`);
   return ms;
-}
-
-/** `usual`: the default as a user would write it. */
-export function durationOption(name: string, purpose: string, usual: string, parse = durationArgument): Option {
-  return new Option(`${name} <duration>`, purpose).argParser(parse).default(parse(usual), usual);
 }
 
 /** Checks only that it is a whole number; the library checks which numbers it accepts. */

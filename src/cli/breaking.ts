@@ -6,7 +6,6 @@ import { given, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { addHolder } from './holding.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { withBox } from './store.ts';
 import { plural } from './output.ts';
 
 interface Breakable {
@@ -25,15 +24,13 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
   return addHolder(command, 'who breaks it (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .requiredOption('--reason <text>', 'why; the holders get to see it')
     .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
-    .action(async (name: string, { holder, reason, token }: Flags) => {
-      await withBox(command, async (box) => {
-        const by = holder ?? person();
-        const one = of(box, name);
-        const { resource } = one;
-        const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
-        if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
-        command.answer({ resource, broken, by, reason }, `${resource}: ended ${plural(broken, 'hold')}`);
-      });
+    .inStore(async ({ box }, name: string, { holder, reason, token }: Flags) => {
+      const by = holder ?? person();
+      const one = of(box, name);
+      const { resource } = one;
+      const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
+      if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
+      command.answer({ resource, broken, by, reason }, `${resource}: ended ${plural(broken, 'hold')}`);
     });
 }
 

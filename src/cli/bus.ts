@@ -2,7 +2,6 @@
 import type { Command } from './command.ts';
 import type { BusPair } from '../runtime/bus/bus.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { durationArgument } from './arguments.ts';
 import { countArgument, type FollowFlags, following } from './events.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
@@ -139,7 +138,7 @@ Examples:
   signalbox bus watch config/ --json | jq -r 'select(.type == "PUT") | .key'`)
     .argument('<prefix>', 'of the keys')
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
+    .duration('--for', 'stop after this time')
     .action((prefix: string, flags: FollowFlags) =>
       following(command, flags, async (box, signal) => {
         const over = new AbortController();

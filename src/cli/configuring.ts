@@ -1,5 +1,5 @@
 /** `lock configure` and `sem configure`: rules that bind every holder. */
-import { type Command, InvalidArgumentError, Option } from './command.ts';
+import { type Command, InvalidArgumentError } from './command.ts';
 import { type Limits, type OnStale, type Settings, spoken } from '../core/index.ts';
 import type { SettingsView } from '../runtime/holds/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -39,12 +39,10 @@ export function addConfiguring(command: Command, configure: Configure): Command 
       'detached holds are stale after this time without a renewal; none: as asked',
       durationOrNone,
     )
-    .addOption(
-      new Option('--on-stale <what>', 'reclaim: the next in line gets a stale hold; alert: a person decides').choices([
-        'reclaim',
-        'alert',
-      ]),
-    )
+    .oneOf('--on-stale <what>', 'reclaim: the next in line gets a stale hold; alert: a person decides', [
+      'reclaim',
+      'alert',
+    ])
     .action(async (name: string, flags: ConfigureFlags) => {
       const { maxHold, ttl, onStale, capacity } = flags;
       const settings: Settings = given({ maxHoldMs: limitOf(maxHold), ttlMs: limitOf(ttl), onStale });

@@ -12,7 +12,7 @@ import {
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
+import { given, numberArgument, type ResourceArgument } from './arguments.ts';
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, plural, printable, tell } from './output.ts';
@@ -48,14 +48,14 @@ export interface ClaimFlags {
 
 export function addAcquireOptions(command: Command): Command {
   return addWaitOptions(addHolder(command))
-    .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', limitArgument)
+    .limit('--ttl', 'the hold is stale after this time without a renewal (default: 60s)')
     .option('--ticket [ticket]', 'keep the place in line for 60 s when the time is up; with a ticket, go on with it')
     .option('--pid <pid>', 'release it as soon as this process has ended, such as $PPID', numberArgument)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
     .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
     .option('--sensitive', 'the witness enters only hashes of the reason and the metadata')
-    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', limitArgument)
+    .limit('--max-hold', 'the hold ends after this time, even if it is renewed')
     .option('--steal-stale', 'take a stale hold even if a person should decide (configure --on-stale alert)')
     .option('--force', 'take it from its holder, for administrators; needs --reason');
 }
@@ -66,7 +66,7 @@ export function addClaimOptions(command: Command): Command {
 
 export function addWaitOptions(command: Command): Command {
   return command
-    .option('--wait <duration>', 'wait at most this long (default: no limit)', durationArgument)
+    .duration('--wait', 'wait at most this long (default: no limit)')
     .option('--no-wait', 'give up at once if it is taken')
     .option('-q, --quiet', 'do not report waiting');
 }

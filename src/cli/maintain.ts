@@ -2,7 +2,6 @@
 import type { Command } from './command.ts';
 import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
-import { durationOption } from './arguments.ts';
 import { warnOf } from './malformed.ts';
 import { plural, print, printable, printJson } from './output.ts';
 import { withBox } from './store.ts';
@@ -27,7 +26,7 @@ use the library do it by themselves.`;
 export function define(command: Command): void {
   command
     .option('--watch', 'repeat until interrupted')
-    .addOption(durationOption('--every', 'with --watch: how often', '30s'))
+    .duration('--every', 'with --watch: how often', '30s')
     .option('--no-reclaim', 'warn of stale holds, but free none')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {

@@ -13,7 +13,7 @@ import type {
 import type { TicketClaim } from '../runtime/holds/tickets.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
+import { given, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
 import { addBreaking } from './breaking.ts';
 import { addConfiguring, type Configure } from './configuring.ts';
@@ -188,16 +188,14 @@ function tellUnseen(resource: string, pid: number, ttlMs: number): void {
 
 function addRenewing(command: Command, { kind, of }: Pick<ResourceType<never>, 'kind' | 'of'>): Command {
   return addClaimOptions(command)
-    .option('--ttl <duration>', 'a new time after which the hold is stale without a renewal', limitArgument)
-    .action(async (name: string, flags: ClaimFlags) => {
-      await withBox(command, async (box) => {
-        const claim = { holder: holderOf(flags), token: flags.token };
-        const one = of(box, name);
-        if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
-        const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
-        if (outcome.kind === 'lost') throw await lossOf(box, { kind, name }, claim);
-        tellRenewed(command, one.resource, claim, outcome);
-      });
+    .limit('--ttl', 'a new time after which the hold is stale without a renewal')
+    .inStore(async ({ box }, name: string, flags: ClaimFlags) => {
+      const claim = { holder: holderOf(flags), token: flags.token };
+      const one = of(box, name);
+      if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
+      const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
+      if (outcome.kind === 'lost') throw await lossOf(box, { kind, name }, claim);
+      tellRenewed(command, one.resource, claim, outcome);
     });
 }
 

@@ -146,16 +146,14 @@ If more slots are in use, the change takes effect as holders release them. Exit 
 semaphore: make it with sem configure --capacity.`)
     .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
     .requiredOption('--capacity <number>', 'the new number of slots', numberArgument)
-    .action(async (name: string, { capacity }: { capacity: number }) => {
-      await withBox(command, async (box) => {
-        const semaphore = box.semaphore(name);
-        const problem = requestProblem({ capacity });
-        if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
-        await refuseUnknown(box, name, capacity);
-        await semaphore.resize(capacity);
-        if (command.isJson) printJson({ resource: semaphore.resource, capacity });
-        else print(`${semaphore.resource}: ${plural(capacity, 'slot')} from now on`);
-      });
+    .inStore(async ({ box }, name: string, { capacity }: { capacity: number }) => {
+      const semaphore = box.semaphore(name);
+      const problem = requestProblem({ capacity });
+      if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
+      await refuseUnknown(box, name, capacity);
+      await semaphore.resize(capacity);
+      if (command.isJson) printJson({ resource: semaphore.resource, capacity });
+      else print(`${semaphore.resource}: ${plural(capacity, 'slot')} from now on`);
     });
 }
 

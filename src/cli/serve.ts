@@ -8,7 +8,6 @@ import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
 import { complain, print, printable, printJson, screen } from './output.ts';
-import { all, none } from './task/arguments.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
 
@@ -65,14 +64,12 @@ export function define(command: Command): void {
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--cert <file>', 'serve TLS with this certificate (PEM); read again when it changes')
     .option('--key <file>', 'the key of the certificate (PEM)')
-    .option('--allow-host <name>', 'a host name of this server, besides localhost (repeatable)', all, none)
+    .list('--allow-host <name>', 'a host name of this server, besides localhost (repeatable)')
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'the most requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
-    .addOption(
-      new Option('--log <level>', 'how much to log on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
-    )
+    .oneOf('--log <level>', 'how much to log on stderr, as lines of JSON (default: warn)', LOG_LEVELS)
     .option('--witness-sign <file>', 'seal the record of the witness with this private key')
     .option('--witness-anchor <place>', 'also keep its checkpoints in a file, git:REF or command:COMMAND')
     .option('--witness-archive <directory>', 'export its entries to files there before they are trimmed')

@@ -1,7 +1,7 @@
 /** `signalbox github fake`: a GitHub on this machine, for trying locks out and for tests of scripts. */
 import type { Command } from '../command.ts';
 import type { serveLocalGitHub as serveLocal } from '../../github/local/serve.ts';
-import { durationOption, numberArgument, portArgument } from '../arguments.ts';
+import { numberArgument, portArgument } from '../arguments.ts';
 import { interruptible } from '../interrupt.ts';
 
 interface FakeOptions {
@@ -27,7 +27,7 @@ Faults: broken-before, dropped-after, refused, refused-after, old-read, secondar
     .option('--socket <path>', 'a unix socket instead of a port, which gh can use (http_unix_socket)')
     .option('--repo <owner/name>', 'its one repository', 'local/repository')
     .option('--issues <n>', 'how many open issues it has', numberArgument, 10)
-    .addOption(durationOption('--delay', 'delay each request by this time', '0'))
+    .duration('--delay', 'delay each request by this time', '0')
     .action(async ({ port, socket, repo, issues, delay }: FakeOptions) => {
       const { importFile } = await import('../pipeline/import-file.ts');
       // Comes from the testing kit, which is not part of the command line's bundle.

@@ -1,6 +1,5 @@
 /** `signalbox github lock` and `github unlock`: for scripts, whose lock outlives the command. */
 import type { Command } from '../command.ts';
-import { durationOption } from '../arguments.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printJson } from '../output.ts';
 import {
@@ -24,7 +23,7 @@ Examples:
 
 Exit code 75 if it is taken, 69 if GitHub cannot be reached.`)
     .argument('<issue>', 'its number', issueNumber)
-    .addOption(durationOption('--ttl', 'how long it is yours', '5m'))
+    .duration('--ttl', 'how long it is yours', '5m')
     .action(async (issue: number, options: AskOptions) => {
       const manager = managerFor(options, options.ttl);
       const result = await interruptible((signal) => manager.acquireLock(issue, askingOf(options, signal)));

@@ -2,7 +2,6 @@
 import type { Command } from '../command.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
 import { memberJson } from '../../json/member.ts';
-import { durationArgument } from '../arguments.ts';
 import { countArgument, type FollowFlags, following, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
 import { paintFor, plural, printable, screen, tell } from '../output.ts';
@@ -42,7 +41,7 @@ Examples:
 With --json, every line is a topology with the names of those who joined and left. A line with "isResync" says that
 views were skipped, because the store has forgotten them.`)
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
+    .duration('--for', 'stop after this time')
     .action((flags: FollowFlags) =>
       following(command, flags, async (box, signal) => {
         const members = await box.members.follow();

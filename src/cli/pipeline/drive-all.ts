@@ -33,7 +33,7 @@ Ctrl-C stops the running commands and leaves the pipelines to be resumed; a seco
 
 Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`)
     .requiredOption('--all', 'all pipelines of the store (for one: signalbox pipeline resume ID --wait)')
-    .option(...GRACE)
+    .duration(...GRACE)
     .action(async (flags: Flags) => {
       const hurry = new AbortController();
       const work = (box: Signalbox, signal: AbortSignal): Promise<void> =>

@@ -1,5 +1,5 @@
 /** `signalbox pipeline status` and `pipeline list`. */
-import { type Command, Option } from '../command.ts';
+import type { Command } from '../command.ts';
 import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import type { Malformed } from '../../runtime/stored.ts';
@@ -98,7 +98,7 @@ Examples:
   signalbox pipeline list
   signalbox pipeline list --status blocked
   signalbox pipeline list --json | jq .pipelines`)
-    .addOption(new Option('--status <status>', 'only pipelines with this status').choices(PIPELINE_STATES))
+    .oneOf('--status <status>', 'only pipelines with this status', PIPELINE_STATES)
     .option('--names', 'print only the ids, one per line')
     .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
       await printList(command, {

@@ -3,13 +3,13 @@ import type { Command } from '../command.ts';
 import { NotAcquired, type Refusal } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
 import { handOver, jsonText, named, tell } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
 import { withBox } from '../store.ts';
-import { all, none, taskId } from './arguments.ts';
+import { taskId } from './arguments.ts';
 
 interface Flags {
   readonly holder?: string;
@@ -21,13 +21,9 @@ interface Flags {
 export function claim(command: Command): void {
   addHolder(command)
     .argument('[id]', 'of the task (default: the best pending task that this worker can do)', taskId)
-    .option(
-      '--ttl <duration>',
-      'the task is pending again after this time without a renewal (default: 60s)',
-      durationArgument,
-    )
-    .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .option('--wait <duration>', 'wait at most this long for it (default: do not wait)', durationArgument)
+    .duration('--ttl', 'the task is pending again after this time without a renewal (default: 60s)')
+    .list('--capability <name>', 'what this worker can do (repeatable)')
+    .duration('--wait', 'wait at most this long for it (default: do not wait)')
     .about(`claim a task, or the next one, and print its token
 
 Examples:
