@@ -13,8 +13,11 @@ export interface ResourceArgument {
   readonly name: string;
 }
 
+/** Without a kind: the lock and the semaphore of that name. */
+export type NamedResource = ResourceArgument | { readonly kind: undefined; readonly name: string };
+
 /** `lock/NAME`, `semaphore/NAME` or `sem/NAME`; a plain NAME is the lock and the semaphore of that name. */
-export function resourceArgument(text: string): ResourceArgument | { readonly kind: undefined; readonly name: string } {
+export function resourceArgument(text: string): NamedResource {
   const [, kind, name] = /^(lock|sem|semaphore)\/(.+)$/s.exec(text) ?? [];
   if (nameProblem(name ?? text) !== undefined) {
     throw new InvalidArgumentError(`expected NAME, lock/NAME or semaphore/NAME; NAME has ${NAMES}`);

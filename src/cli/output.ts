@@ -37,7 +37,8 @@ export function printText(text: string | Buffer): void {
   try {
     write(STDOUT, text);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw cannotPrint(error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'EPIPE') throw new CliExit(EXIT.unreachable, `stdout cannot be written: ${message}`);
     noReader.abort();
   }
 }
@@ -99,10 +100,6 @@ function write(descriptor: number, text: string | Buffer): void {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
     }
   }
-}
-
-function cannotPrint(error: unknown): CliExit {
-  return new CliExit(EXIT.unreachable, `stdout cannot be written: ${(error as Error).message}`);
 }
 
 /** Leaves out the parts that say nothing. */

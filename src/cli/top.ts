@@ -34,20 +34,16 @@ export function define(command: Command): void {
   command
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ github }: TopOptions) => {
+    .action(async ({ github }: { github?: string }) => {
       refuseWithoutTerminal(command);
       const issues = github === undefined ? undefined : await issuesOn(github);
-      const top = (box: Signalbox): Top => new Top(box, storeOf(command), issues);
-      await withBox(command, (box, signal) => top(box).run(signal)).catch((error: unknown) => {
+      const store = withoutPassword(storeUrl(command.store));
+      await withBox(command, (box, signal) => new Top(box, store, issues).run(signal)).catch((error: unknown) => {
         // Node aborts if it cannot restore the modes of a terminal that was closed. A signal ends it without a try.
         if (error instanceof CliExit && error.exitCode === HUNG_UP) process.kill(process.pid, 'SIGHUP');
         throw error;
       });
     });
-}
-
-interface TopOptions {
-  readonly github?: string;
 }
 
 /** Loads what talks to GitHub only for a user who asked for it. */
@@ -66,14 +62,9 @@ function refuseWithoutTerminal(command: Command): void {
       ? undefined
       : 'top needs a terminal, for its screen and its keys';
   if (what === undefined) return;
-  throw new CliExit(
-    EXIT.usage,
-    `${what}\n  use: signalbox status --watch, or signalbox status --json for programs (with --watch, a line for each change)`,
-  );
-}
-
-function storeOf(command: Command): string {
-  return withoutPassword(storeUrl(command.store));
+  const instead =
+    'signalbox status --watch, or signalbox status --json for programs (with --watch, a line for each change)';
+  throw new CliExit(EXIT.usage, `${what}\n  use: ${instead}`);
 }
 
 const HUNG_UP = 128 + constants.signals.SIGHUP;

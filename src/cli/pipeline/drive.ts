@@ -75,7 +75,7 @@ async function shown(
 
 /** Says how to continue if the pipeline has not ended; throws the exit code unless it is done. */
 function endedWith(command: Command, record: PipelineRecord, isStopped: boolean): void {
-  const { id, state } = record;
+  const { id, state, reason = '' } = record;
   if (command.isJson) {
     const result = hasEnded(record) ? state : isStopped ? 'stopped' : 'blocked';
     printJson({ type: 'result', result, ...pipelineJson(record) });
@@ -84,7 +84,8 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   } else if (state === 'failed') {
     // A terminal shows the phases, and why one failed.
-    if (screen().isTTY !== true) complain(`signalbox: pipeline/${printable(id)}: failed${whyTold(record)}`);
+    const why = reason === '' ? '' : `: ${printable(reason)}`;
+    if (screen().isTTY !== true) complain(`signalbox: pipeline/${printable(id)}: failed${why}`);
     complain(`  see: signalbox pipeline status ${quoted(id)} --log`);
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   }
@@ -92,10 +93,6 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   // The signal decides the exit code then.
   if (isStopped && !hasEnded(record) && !readerGone.aborted) return;
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
-}
-
-function whyTold({ reason = '' }: PipelineRecord): string {
-  return reason === '' ? '' : `: ${printable(reason)}`;
 }
 
 export function standByTold(id: string, { holder, isGone, leaseEndsInMs }: OtherDriver): string {

@@ -1,6 +1,6 @@
 /** `signalbox task claim`: a detached claim, which lasts for its time and is renewed by hand. */
 import type { Command } from '../command.ts';
-import { NotAcquired, type Refusal } from '../../runtime/refusal.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
 import { given } from '../arguments.ts';
@@ -89,12 +89,9 @@ export async function claimed<T>(waitMs: number | undefined, claiming: Promise<T
     const { resource, refusal } = error;
     const isLate = refusal.kind === 'timed-out' && waitMs !== undefined;
     const refused = isLate ? new NotAcquired(resource, { ...refusal, waitedMs: waitMs }) : error;
-    if (isNothing(resource, refusal))
-      throw new CliExit(EXIT.no, refused.message, { resource, refusal: refused.refusal });
+    const isNothing =
+      ['none', 'missing', 'finished'].includes(refusal.kind) || (refusal.kind === 'timed-out' && resource === 'task');
+    if (isNothing) throw new CliExit(EXIT.no, refused.message, { resource, refusal: refused.refusal });
     throw refused;
   }
-}
-
-function isNothing(resource: string, { kind }: Refusal): boolean {
-  return kind === 'none' || kind === 'missing' || kind === 'finished' || (kind === 'timed-out' && resource === 'task');
 }

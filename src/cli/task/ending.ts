@@ -5,7 +5,7 @@ import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
 import { person } from '../breaking.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { print, printable, printJson } from '../output.ts';
+import { printable } from '../output.ts';
 import { jsonArgument, taskId } from './arguments.ts';
 
 interface ClaimFlags {
@@ -24,11 +24,9 @@ function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
   const fromEnvironment = token === undefined ? process.env['SIGNALBOX_HOLDER'] || undefined : undefined;
   const claim = given({ holder: holder ?? fromEnvironment, token });
   if (Object.keys(claim).length > 0) return claim;
+  const what = `task/${id}: --token or --holder is missing: it says which claim is meant`;
   const accepted = 'use: --token NUMBER, --holder ID, or SIGNALBOX_HOLDER in the environment';
-  throw new CliExit(
-    EXIT.usage,
-    `task/${id}: --token or --holder is missing: it says which claim is meant\n  ${accepted}`,
-  );
+  throw new CliExit(EXIT.usage, `${what}\n  ${accepted}`);
 }
 
 export function renew(command: Command): void {
@@ -41,18 +39,18 @@ Example:
 Exit codes: 76 the claim was lost, 77 another worker has the task.`)
     .inStore(async ({ box }, id: string, flags: ClaimFlags) => {
       const outcome = await box.tasks.renew(id, claimOf(id, flags));
-      if (outcome.kind === 'lost') {
-        throw new CliExit(EXIT.lost, `task/${id}: the claim was lost because its time was over; claim it again`, {
-          outcome: outcome.kind,
-        });
-      }
-      if (outcome.kind === 'not-owner') {
-        throw new CliExit(EXIT.notPermitted, `task/${id}: another worker has it`, { outcome: outcome.kind });
-      }
       const { kind, ...times } = outcome;
-      if (command.isJson) printJson({ task: id, outcome: kind, ...times });
-      else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
-      else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
+      if (outcome.kind === 'lost') {
+        const what = `task/${id}: the claim was lost because its time was over; claim it again`;
+        throw new CliExit(EXIT.lost, what, { outcome: kind });
+      }
+      if (outcome.kind === 'not-owner')
+        throw new CliExit(EXIT.notPermitted, `task/${id}: another worker has it`, { outcome: kind });
+      const isAttached = outcome.kind === 'attached';
+      const told = isAttached
+        ? 'held by a running process, which renews it itself'
+        : `renewed for ${spoken(outcome.ttlMs)}`;
+      command.answer({ task: id, outcome: kind, ...times }, `task/${id}: ${told}`);
     });
 }
 
@@ -73,25 +71,21 @@ of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, 
         if (flags.reason !== undefined) throw new CliExit(EXIT.usage, '--reason needs --force');
         return tellEnd(command, id, await box.tasks.release(id, claimOf(id, flags)));
       }
-      if ((flags.reason ?? '') === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
-      const by = {
-        holder: flags.holder ?? person(),
-        reason: flags.reason as string,
-        ...given({ token: flags.token }),
-      };
-      const outcome = await box.tasks.forceRelease(id, by);
+      const { token, holder = person(), reason = '' } = flags;
+      if (reason === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
+      const outcome = await box.tasks.forceRelease(id, { holder, reason, ...given({ token }) });
       if (outcome.kind === 'not-claimed') {
         const why =
           outcome.status === undefined
             ? 'there is no such task'
             : outcome.status === 'running'
-              ? `token ${flags.token ?? ''} does not have it any more: another claim does`
+              ? `token ${token ?? ''} does not have it any more: another claim does`
               : `no worker has it: it is ${outcome.status}`;
         throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
       }
       const { owner } = outcome;
-      if (command.isJson) printJson({ task: id, outcome: outcome.kind, owner, by: by.holder, reason: by.reason });
-      else print(printable(`task/${id}: taken from ${owner}`));
+      const taken = { task: id, outcome: outcome.kind, owner, by: holder, reason };
+      command.answer(taken, printable(`task/${id}: taken from ${owner}`));
     });
 }
 
@@ -138,18 +132,12 @@ const TOLD: Readonly<Record<Exclude<EndOutcome['kind'], 'not-owner'>, string>> =
 function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
   if (outcome.kind === 'not-owner') throw notOwner(id, outcome);
   const { kind, ...details } = outcome;
-  command.answer({ task: id, outcome: kind, ...details }, `task/${id}: ${TOLD[kind]}${pauseTold(outcome)}`);
-}
-
-function pauseTold(outcome: EndOutcome): string {
-  return outcome.kind === 'retried' && outcome.backoffMs > 0 ? ` in ${spoken(outcome.backoffMs)}` : '';
+  const when = outcome.kind === 'retried' && outcome.backoffMs > 0 ? ` in ${spoken(outcome.backoffMs)}` : '';
+  command.answer({ task: id, outcome: kind, ...details }, `task/${id}: ${TOLD[kind]}${when}`);
 }
 
 function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {
   const whose = owner === undefined ? `no worker has it: it is ${status}` : `${owner} has it, and it is ${status}`;
-  return new CliExit(EXIT.notPermitted, `task/${id}: not yours; ${whose}`, {
-    outcome: kind,
-    owner: owner ?? null,
-    status,
-  });
+  const details = { outcome: kind, owner: owner ?? null, status };
+  return new CliExit(EXIT.notPermitted, `task/${id}: not yours; ${whose}`, details);
 }
