@@ -6,6 +6,7 @@ import { localTokenFile, readLocalToken } from '../runtime/location/local-token.
 import { storeUrl } from '../runtime/location/location.ts';
 import type { TokenView } from '../runtime/access/tokens.ts';
 import { time } from '../json/time.ts';
+import { tokenJson } from '../json/token.ts';
 import { given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
@@ -140,8 +141,4 @@ It lies in a file next to the store that only you can read. Exit code 1 if no se
 function endTold({ expiresAt }: TokenView): string {
   if (expiresAt === undefined) return 'never';
   return expiresAt <= Date.now() ? 'expired' : (time(expiresAt) ?? '');
-}
-
-function tokenJson({ id, name, role, holders, createdAt, expiresAt }: TokenView): object {
-  return { id, name, role, holders: holders ?? null, createdAt: time(createdAt), expiresAt: time(expiresAt) };
 }

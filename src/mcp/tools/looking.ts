@@ -1,13 +1,14 @@
 /** Tools that only read: status, events, members. */
 import { z } from 'zod';
 import { pause } from '../../clock.ts';
-import { allows, patternProblem } from '../../core/index.ts';
+import { allows } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { crewJson, crewOf } from '../../json/member.ts';
 import { taskJson } from '../../json/task.ts';
 import { time } from '../../json/time.ts';
 import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import { refuseForeign } from '../../server/acting.ts';
+import { refuseWrongPatterns } from '../../server/routes/events.ts';
 import { boardOf, resourceTold } from '../board.ts';
 import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
 import { heldBy } from '../seat.ts';
@@ -127,8 +128,7 @@ async function events(
   },
   { box, signal, clock }: ToolCall,
 ): Promise<Told> {
-  const problem = patternProblem(pattern, 'pattern');
-  if (problem !== undefined) throw new Failure('invalid', problem);
+  refuseWrongPatterns([pattern]);
   const found: SignalboxEvent[] = [];
   let isForgotten = false;
   const enough = new AbortController();

@@ -11,6 +11,7 @@ import {
   afterChange,
   base,
   breaking,
+  holdLost,
   looking,
   notOwner,
   params,
@@ -101,14 +102,8 @@ export const locks: readonly Operation[] = [
 
 function modeTold(resource: string, who: string, outcome: ModeOutcome): Answer {
   if ('token' in outcome) return ok({ outcome: outcome.kind, resource, holder: who, token: outcome.token });
-  if (outcome.kind === 'lost')
-    throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
-  if (outcome.kind === 'attached') {
-    throw new Problem(
-      'attached',
-      `${resource}: a running process holds it, and only that process can change its mode`,
-      { resource },
-    );
-  }
-  throw notOwner(resource);
+  if (outcome.kind === 'lost') throw holdLost(resource);
+  if (outcome.kind !== 'attached') throw notOwner(resource);
+  const why = 'a running process holds it, and only that process can change its mode';
+  throw new Problem('attached', `${resource}: ${why}`, { resource });
 }

@@ -156,10 +156,9 @@ export const semaphores: readonly Operation[] = [
 
 function refuseUnlessResized(resource: string, done: ResizeResult): void {
   if (done.kind === 'resized') return;
-  const { capacity: now, asked } = done;
-  throw new Problem('wrong-state', `${resource}: nothing was changed, because its capacity is ${now}, not ${asked}`, {
-    ...{ resource, outcome: done.kind, capacity: now },
-  });
+  const { kind: outcome, capacity: now, asked } = done;
+  const what = `${resource}: nothing was changed, because its capacity is ${now}, not ${asked}`;
+  throw new Problem('wrong-state', what, { resource, outcome, capacity: now });
 }
 
 function drainJson(drain: Drain): z.infer<typeof drained> {
