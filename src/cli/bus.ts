@@ -1,5 +1,6 @@
 /** `signalbox bus get|put|delete|list|watch`: plain keys of the store, which other programs can read and write too. */
 import type { Command } from './command.ts';
+import { whenAborted } from '../clock.ts';
 import type { BusPair } from '../runtime/bus/bus.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { countArgument, type FollowFlags, following } from './events.ts';
@@ -146,17 +147,14 @@ Examples:
         const paint = paintFor(screen());
         await box.bus.watch(prefix, ({ type, key, value, revision }) => {
           if (left <= 0) return;
-          if (command.isJson) printJson({ type, key, value, revision });
-          else
-            print(
-              `${paint(type === 'PUT' ? 'green' : 'yellow', type.padEnd(6))}  ${printable(key)}  ${printable(value ?? '')}`.trimEnd(),
-            );
+          const what = paint(type === 'PUT' ? 'green' : 'yellow', type.padEnd(6));
+          const line = `${what}  ${printable(key)}  ${printable(value ?? '')}`.trimEnd();
+          command.answer({ type, key, value, revision }, line);
           if (type !== 'RESYNC') left -= 1;
           if (left <= 0) over.abort();
         });
         tell('signalbox: waiting for changes; Ctrl-C stops');
-        const ended = AbortSignal.any([signal, over.signal]);
-        if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+        await whenAborted(AbortSignal.any([signal, over.signal]));
       }),
     );
 }

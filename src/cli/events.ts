@@ -7,6 +7,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
+import { anyOf } from './interrupt.ts';
 import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { withBox } from './store.ts';
@@ -148,7 +149,7 @@ export function following(
   return withBox(command, async (box, interrupted) => {
     const limit = forMs === undefined ? undefined : timeLimit(forMs);
     try {
-      await work(box, limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]));
+      await work(box, anyOf(interrupted, limit?.signal));
     } finally {
       limit?.cancel();
     }

@@ -1,12 +1,13 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
 import { type Command, Option } from './command.ts';
+import { whenAborted } from '../clock.ts';
 import { isLoopback } from '../runtime/location/server-token.ts';
 import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given, portArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { interruptible } from './interrupt.ts';
+import { anyOf, interruptible } from './interrupt.ts';
 import { complain, print, printable, printJson, screen } from './output.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
@@ -125,8 +126,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
       else print('To get its local token: signalbox token local');
     }
     const { over } = serving;
-    const ended = over === undefined ? signal : AbortSignal.any([signal, over]);
-    if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+    await whenAborted(anyOf(signal, over));
     // Ends with an error, so that the supervisor (systemd, a container) starts the server again.
     if (!signal.aborted) over?.throwIfAborted();
   } finally {

@@ -22,6 +22,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { anyOf } from '../interrupt.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
 import { quoted } from '../pipeline/words.ts';
 import { isServerUrl, notThroughServer } from '../remote/url.ts';
@@ -142,10 +143,8 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   if (refusal.kind === 'capacity-mismatch') {
     const { capacity, asked } = refusal;
     const ways = `write --sem ${name}, or change it: signalbox sem resize ${quoted(name)} --capacity ${asked}`;
-    return new CliExit(EXIT.usage, `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`, {
-      resource,
-      refusal,
-    });
+    const what = `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`;
+    return new CliExit(EXIT.usage, what, { resource, refusal });
   }
   if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   return new CliExit(EXIT.usage, `${told.message}: --sem ${name}=WEIGHT/CAPACITY`);
@@ -192,10 +191,10 @@ export async function begun(
     const entered = await box.children.enter(holds, child.offspring, terms, asTold(outer));
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
-      const cut = AbortSignal.any([lost, signals.leaving, ...(late === undefined ? [] : [late])]);
+      const cut = anyOf(lost, signals.leaving, late);
       // With --no-wait the guards are still checked, once.
       const inTime = request.waitMs === 0 ? undefined : late;
-      const judging = AbortSignal.any([lost, signals.leaving, ...(inTime === undefined ? [] : [inTime])]);
+      const judging = anyOf(lost, signals.leaving, inTime);
       // Without a limit it would wait for ever for a process that it may not end; the lease's time is the limit.
       const unendableMs = request.waitMs === undefined ? request.ttlMs : Number.POSITIVE_INFINITY;
       const clearing = { children: box.children, graceMs, unendableMs, tell: voice.say, cut };
@@ -205,11 +204,10 @@ export async function begun(
         throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
       const open = left === undefined ? await guarded?.(judging).catch(unless(judging)) : undefined;
       if (signals.left !== undefined) throw new Failure('closed', 'left');
-      if (open === 'aborted' && inTime?.aborted === true)
-        throw new CliExit(
-          EXIT.notAcquired,
-          `the guards were not checked${within(request)}; the command was not started`,
-        );
+      if (open === 'aborted' && inTime?.aborted === true) {
+        const what = `the guards were not checked${within(request)}; the command was not started`;
+        throw new CliExit(EXIT.notAcquired, what);
+      }
       if (open !== undefined && open !== 'aborted') return open;
       // The last check before the child starts. If we are stopped here, the next run finds the note and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
@@ -217,7 +215,7 @@ export async function begun(
       if (left !== undefined)
         throw new CliExit(EXIT.notAcquired, `${left}; given up, and nothing was started beside it`);
       const explain = (loss: HoldLost): Promise<string | undefined> => limitTold(box, loss, since);
-      return await supervise({ ...request, explain }, holds, child, signals, voice, lost);
+      return await supervise({ terms: { ...request, explain }, child, signals, voice, lost }, holds);
     } finally {
       if (!child.isLeft) await box.children.forget(entered.keys).catch(() => undefined);
     }
@@ -249,9 +247,8 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
     const [name = argv[0], ...rest] = originalArguments(argv);
     return [name, ...rest];
   } catch (error) {
-    throw error instanceof BytesLost
-      ? new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${error.message}`)
-      : error;
+    if (!(error instanceof BytesLost)) throw error;
+    throw new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${error.message}`);
   }
 }
 
