@@ -9,7 +9,7 @@ import { PROTECTED } from './agents/judge.ts';
 import { NAMES } from './arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { findProgram } from './run/program.ts';
-import { complain, print, printable, printJson } from './output.ts';
+import { complain, print, printable, printJson, say } from './output.ts';
 
 const EXAMPLES = `
 Examples:
@@ -188,7 +188,7 @@ It lets everything else through and prints nothing. Exit code 0 always; a refusa
         await answerHook({ ...terms, client: client as HookedClient, branches });
       } catch (error) {
         // A hook that fails must not keep its agent from working; the client shows this to its user.
-        complain(printable(`signalbox: ${(error as Error).message}`));
+        say((error as Error).message);
       }
     });
 }

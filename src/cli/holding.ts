@@ -1,4 +1,5 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
+import { userInfo } from 'node:os';
 import type { Command } from './command.ts';
 import type { WaitOptions } from '../runtime/holds/wait-limits.ts';
 import {
@@ -242,14 +243,58 @@ export function lostHold(resource: string, why = 'its lease ended'): CliExit {
 /** Why a renewal found the hold lost, as far as the store still shows it. */
 export async function lossOf(box: Signalbox, of: ResourceArgument, { token }: HoldClaim): Promise<CliExit> {
   // The loss is certain, whether or not the store can still be asked for its reason.
-  const found = await box.survey({ resource: of }).catch(() => undefined);
-  if (found === undefined) return lostHold(`${of.kind}/${of.name}`);
-  const { locks, semaphores } = found;
-  const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);
+  const holds = await holdsOf(box, of, true).catch(() => []);
   const { health, maxHoldMs } = holds.find((hold) => hold.token === token) ?? {};
   const isLimit = health === 'slow' && maxHoldMs !== undefined;
-  return lostHold(
-    `${of.kind}/${of.name}`,
-    isLimit ? `it was held for its --max-hold of ${spoken(maxHoldMs)}` : undefined,
-  );
+  const why = isLimit ? `it was held for its --max-hold of ${spoken(maxHoldMs)}` : undefined;
+  return lostHold(`${of.kind}/${of.name}`, why);
+}
+
+/** `leases`: with the state of their leases, each of which costs a request. */
+export async function holdsOf(
+  box: Pick<Signalbox, 'survey'>,
+  resource: ResourceArgument,
+  leases: boolean,
+): Promise<readonly SurveyedHold[]> {
+  const { locks, semaphores } = await box.survey({ resource, leases });
+  return [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);
+}
+
+/**
+ * Refuses to release by hand what a process holds for itself. Inside a run, SIGNALBOX_HOLDER names the run. Without this check, a
+ * script that acquires and releases the run's own lock by hand would take it from the run in the middle of its command.
+ */
+export async function refuseAttached(box: Signalbox, of: ResourceArgument, claim: ReleaseClaim): Promise<void> {
+  if (!(await isAttached(box, of, claim))) return;
+  const whose = claim.holder.startsWith('run:') ? 'a run' : 'a process';
+  const message = `${of.kind}/${of.name}: held by ${whose}, which releases it itself when it ends`;
+  throw new CliExit(EXIT.notPermitted, message, { outcome: 'attached' });
+}
+
+/** Whether the hold depends on the session of a living process, and not on a lease of its own. */
+export async function isAttached(box: Signalbox, of: ResourceArgument, claim: ReleaseClaim): Promise<boolean> {
+  const isMeant = ({ holder, token }: SurveyedHold): boolean =>
+    holder === claim.holder && (claim.token === undefined || token === claim.token);
+  return (await holdsOf(box, of, false)).some((hold) => isMeant(hold) && hold.isAttached && !hold.isStale);
+}
+
+/** Who asks for what only a person decides, unless the user says so. */
+export function person(): string {
+  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
+}
+
+function loginHolder(): string {
+  try {
+    return `user:${userInfo().username}`;
+  } catch {
+    // In containers a user id may have no name.
+    return `user:${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+/** `token`: the newest that the user had seen. */
+export function nothingBroken(token: number | undefined): string {
+  return token === undefined
+    ? 'it is not held, so there is nothing to break'
+    : `nothing that was granted up to token ${token} is still held, so nothing was broken`;
 }

@@ -2,8 +2,7 @@
 import type { Command } from './command.ts';
 import { pause } from '../clock.ts';
 import type { Swept } from '../runtime/upkeep/sweep.ts';
-import { warnOf } from './malformed.ts';
-import { plural, print, printable, printJson } from './output.ts';
+import { plural, print, printable, printJson, warnOf } from './output.ts';
 import { withBox } from './store.ts';
 
 interface Flags {

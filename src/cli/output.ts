@@ -6,6 +6,7 @@
  */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import type { Malformed } from '../runtime/stored.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 
 const STDOUT = 1;
@@ -73,6 +74,20 @@ export function complain(line: string): void {
   } catch {
     // No reader is left to report to.
   }
+}
+
+/** Prints a message to stderr, under the name of the program, as one line that cannot control the terminal. */
+export function say(text: string): void {
+  complain(`signalbox: ${printable(text)}`);
+}
+
+const MOST_SKIPPED = 5;
+
+/** Says which keys were skipped because their values cannot be read: without that, an incomplete answer would look complete. */
+export function warnOf(malformed: readonly Malformed[]): void {
+  for (const { why } of malformed.slice(0, MOST_SKIPPED)) say(`skipped: ${why}`);
+  const more = malformed.length - MOST_SKIPPED;
+  if (more > 0) say(`skipped ${more} more keys that cannot be read; signalbox doctor lists them`);
 }
 
 /** Prints for people at a terminal; scripts do not see it. */

@@ -6,7 +6,7 @@ import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
-import { person } from './breaking.ts';
+import { person } from './holding.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';

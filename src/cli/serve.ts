@@ -8,7 +8,7 @@ import { given, portArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { anyOf, interruptible } from './interrupt.ts';
-import { complain, print, printable, printJson, screen } from './output.ts';
+import { print, printable, printJson, say, screen } from './output.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
 
@@ -99,12 +99,11 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   };
   const { store } = command;
   const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
-  const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
   const { keeperOf } = await import('./witness/keeper.ts');
   const serving = await serve({
     ...{ port, host, hosts, mcp },
     ...given({
-      keepsRecord: keeperOf(flags, onTrouble),
+      keepsRecord: keeperOf(flags, say),
       store,
       github,
       allowsCommands: allowCommands,
@@ -117,7 +116,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   try {
     const { url, tokenFile, localToken } = serving;
     const place = withoutPassword(serving.store);
-    if (cert === undefined && !isLoopback(host)) complain(`signalbox: ${IN_THE_CLEAR}`);
+    if (cert === undefined && !isLoopback(host)) say(IN_THE_CLEAR);
     if (command.isJson) printJson({ url, store: place, tokenFile, pid: process.pid });
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);

@@ -8,7 +8,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { GitHubBoard } from '../github/board.ts';
 import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
-import { person, nothingBroken } from './breaking.ts';
+import { person, nothingBroken } from './holding.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { paintFor, plural, screen } from './output.ts';
 import { withBox } from './store.ts';

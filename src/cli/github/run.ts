@@ -67,11 +67,8 @@ async function acquired(
     const { metadata } = await manager.getLockStatus(issue);
     if (metadata === null) return undefined;
     const { worker_id, claimed_at } = metadata.lock;
-    const lasting = `waiting for issue #${issue}; held by ${worker_id} since ${claimed_at}`;
-    return {
-      line: `waiting ${spoken(sinceMs)} for issue #${issue}; held by ${worker_id} since ${claimed_at}`,
-      lasting,
-    };
+    const what = `for issue #${issue}; held by ${worker_id} since ${claimed_at}`;
+    return { line: `waiting ${spoken(sinceMs)} ${what}`, lasting: `waiting ${what}` };
   });
   try {
     const result = await manager.acquireLock(issue, askingOf(options, signals.leaving));

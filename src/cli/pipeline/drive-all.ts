@@ -4,7 +4,7 @@ import { canBeDriven } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { given } from '../arguments.ts';
 import { CliExit } from '../exit-code.ts';
-import { complain, printable, printJson } from '../output.ts';
+import { printJson, say } from '../output.ts';
 import { withBox } from '../store.ts';
 import { GRACE } from './arguments.ts';
 import { standByTold } from './drive.ts';
@@ -59,7 +59,6 @@ async function driveAll(
     shows.set(id, show);
     return show;
   };
-  const say = (text: string): void => complain(`signalbox: ${printable(text)}`);
   if (!command.isJson) say('driving every pipeline that no process drives; Ctrl-C ends that');
   await box.pipelines.driveAll({
     ...given({ graceMs: grace }),

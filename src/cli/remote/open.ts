@@ -13,10 +13,10 @@ import { serverToken } from '../../runtime/location/server-token.ts';
 import type { EventHandler, EventPattern, ResyncEvent } from '../../runtime/observe/event-types.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { VerifyOptions } from '../../runtime/witness/log.ts';
-import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { holdsOf } from '../holding.ts';
 import { tell } from '../output.ts';
 import { tellAway } from './away.ts';
 import { remoteGuards, type Waits } from './guards.ts';
@@ -100,10 +100,7 @@ function remoteChildren(client: RemoteSignalbox): object {
         told.map(async ({ resource, hold: id }) => {
           const [kind, ...name] = resource.split('/');
           if (kind !== 'lock' && kind !== 'semaphore') return [];
-          const { locks, semaphores } = await client.survey({ resource: { kind, name: name.join('/') } });
-          const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap(
-            (one): readonly SurveyedHold[] => one.holds,
-          );
+          const holds = await holdsOf(client, { kind, name: name.join('/') }, true);
           return holds.filter((hold) => hold.id === id).map((grant) => ({ resource, grant }));
         }),
       );

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import { type ClaimName, type Json, type NotOwner, spoken } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
-import { person } from '../breaking.ts';
+import { person } from '../holding.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { jsonArgument, taskId } from './arguments.ts';

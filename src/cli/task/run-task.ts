@@ -4,7 +4,7 @@ import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, printable, printJson, printText, tell } from '../output.ts';
+import { printJson, printText, say, tell } from '../output.ts';
 import { attended } from '../run/attended.ts';
 import type { RunEnded } from '../run/ended.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
@@ -59,7 +59,7 @@ function told(command: Command, { id }: TaskClaim, { ended, outcome, error }: Jo
   if (outcome === undefined) throw new CliExit(EXIT.lost, `task/${id}: the claim was lost while the command ran`);
   const { kind, ...details } = outcome;
   if (command.isJson) printJson({ task: id, outcome: kind, ...details });
-  else complain(`signalbox: ${printable(outcomeTold(id, outcome))}`);
+  else say(outcomeTold(id, outcome));
   return ended;
 }
 

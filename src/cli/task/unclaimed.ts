@@ -4,7 +4,7 @@ import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/unclaimed.ts';
 import { given } from '../arguments.ts';
-import { person } from '../breaking.ts';
+import { person } from '../holding.ts';
 import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../read-only.ts';

@@ -27,8 +27,7 @@ export function checkpoint(command: Command): void {
     .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
     .inRecord(async ({ box }, flags: SealFlags) => {
       const made = await seal(box, flags);
-      if (command.isJson) printJson(made);
-      else print(`checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
+      command.answer(made, `checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
     });
 }
 
@@ -58,8 +57,8 @@ covered by a checkpoint that is signed, or comes before one that is.`)
       const { number } = await seal(box, flags);
       if (to !== undefined) await exportTo(box, to);
       const { trimmed } = await box.witness.trim({ upTo: number });
-      if (command.isJson) printJson({ checkpoint: number, trimmed, ...(to !== undefined && { file: to }) });
-      else print(`trimmed ${trimmed} entries behind checkpoint ${number}`);
+      const json = { checkpoint: number, trimmed, ...given({ file: to }) };
+      command.answer(json, `trimmed ${trimmed} entries behind checkpoint ${number}`);
     });
 }
 

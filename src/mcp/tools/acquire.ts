@@ -5,12 +5,11 @@ import { Problem } from '../../server/problem.ts';
 import { refuseForeign } from '../../server/acting.ts';
 import type { HeldBy } from '../../runtime/refusal.ts';
 import { placeText, queuePlaceIn, type QueuePlace } from '../place.ts';
-import { refused, type Told, told } from '../result.ts';
+import { calling, refused, spoken, type Told, told } from '../result.ts';
 import { type Asked, type Granted, type Kind, lookedAt, type Queued } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES } from '../tool.ts';
 import { isCutShort, reporting, waitOf } from '../waiting.ts';
 import * as field from './fields.ts';
-import { calling, spoken } from './fields.ts';
 
 const DEFAULT_WAIT_SECONDS = 300;
 /** How often to ask again for a place in line that was lost at once. */

@@ -7,7 +7,7 @@ import { refuseForeign } from '../../server/acting.ts';
 import { Problem } from '../../server/problem.ts';
 import { refuseUnlessAllowed } from '../../server/routes/guards.ts';
 import { type GuardPlace, LONGEST_PLACE, placeText } from '../place.ts';
-import { type Told, told } from '../result.ts';
+import { calling, type Told, told } from '../result.ts';
 import { type Desk, READS, type TaskMade, type Tool, tool, type ToolCall } from '../tool.ts';
 import { isCutShort, reporting, waitEnd, waitOf } from '../waiting.ts';
 import * as field from './fields.ts';
@@ -52,7 +52,7 @@ async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Tol
   if (takesTasks && placeText(place).length < LONGEST_PLACE) return { task: place, message: found.message };
   return {
     ...found,
-    next: `Go on waiting: call ${field.calling('guard_check', { ...asked, waitSeconds: totalMs / 1000 })}`,
+    next: `Go on waiting: call ${calling('guard_check', { ...asked, waitSeconds: totalMs / 1000 })}`,
   };
 }
 

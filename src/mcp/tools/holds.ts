@@ -4,11 +4,10 @@ import { given } from '../../core/given.ts';
 import { Problem } from '../../server/problem.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
 import { queuePlaceIn } from '../place.ts';
-import { NOTHING_NEXT, refused, STOP, type Told, told } from '../result.ts';
+import { NOTHING_NEXT, refused, spoken, STOP, type Told, told } from '../result.ts';
 import { resourceOf } from '../seat.ts';
 import { TAKES, type Tool, tool, type ToolCall, WRITES_ONCE } from '../tool.ts';
 import * as field from './fields.ts';
-import { spoken } from './fields.ts';
 
 const renewInput = z.strictObject({
   holder: field.holder,

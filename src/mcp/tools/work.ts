@@ -6,12 +6,11 @@ import { randomHex } from '../../host/random.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
 import type { ClaimPlace } from '../place.ts';
-import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
+import { calling, NOTHING_NEXT, refused, spoken, type Told, told } from '../result.ts';
 import type { ClaimedTask } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES, WRITES_ONCE } from '../tool.ts';
 import { isCutShort, reporting, waitEnd, waitOf } from '../waiting.ts';
 import * as field from './fields.ts';
-import { calling, spoken } from './fields.ts';
 
 const json = z.unknown();
 

@@ -21,8 +21,19 @@ import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts'
 import { keepRefusal, keptRefusal } from '../once.ts';
 import { type Call, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem, type ProblemCode } from '../problem.ts';
-import { answer, anyObject, type asking, DEFAULT_WAIT_MS, holder, name, reason } from '../schemas.ts';
-import { renewed, ticket, token, ttlMs } from '../schemas.ts';
+import {
+  answer,
+  anyObject,
+  type asking,
+  DEFAULT_WAIT_MS,
+  holder,
+  name,
+  reason,
+  renewed,
+  ticket,
+  token,
+  ttlMs,
+} from '../schemas.ts';
 
 type Kind = 'lock' | 'semaphore';
 
