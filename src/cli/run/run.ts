@@ -81,8 +81,12 @@ export async function run(
         const environment = childEnvironment(env, { url, holder: holderAmong(held, holder), mark, held, outer });
         const gate = { leads: !sharesTerminal, mark, given: stillOpen(descriptors) };
         const child = await GatedChild.start(program, argv, environment, gate);
-        const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
-        const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarded);
+        // The guards' commands get the environment of the command, so that a run inside one of them re-enters our holds.
+        const guarded = async (signal: AbortSignal): Promise<Blocking | undefined> => {
+          const own = [...new Set([...holds.map((hold) => hold.holder), ...(await holdersOf(box, outer))])];
+          return guarding?.check(box, { own, env: environment, signal }, voice);
+        };
+        const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarding && guarded);
         if (!('guard' in ended)) return ended;
         // Others must be able to get what the guard waits for.
         await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
@@ -155,21 +159,6 @@ export type Held = Ground & Releasable & { readonly signal: AbortSignal };
 
 /** Checks the guards; aborts with the signal. */
 type Guarded = (signal: AbortSignal) => Promise<Blocking | undefined>;
-
-/** The guards' commands get the environment of the command, so that a run inside one of them re-enters our holds. */
-function guardedBy(
-  guarding: Guarding,
-  box: Signalbox,
-  holds: readonly Hold[],
-  outer: OuterHolds,
-  env: NodeJS.ProcessEnv,
-  voice: Voice,
-): Guarded {
-  return async (signal) => {
-    const own = [...new Set([...holds.map((hold) => hold.holder), ...(await holdersOf(box, outer))])];
-    return guarding.check(box, { own, env, signal }, voice);
-  };
-}
 
 /** Lets the child go, once its note is written and nothing of an earlier holder runs. */
 export async function begun(

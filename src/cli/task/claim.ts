@@ -2,7 +2,6 @@
 import type { Command } from '../command.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
@@ -39,13 +38,8 @@ Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it
       const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
         const { ttl, capability } = flags;
         const wait = limit.leftMs ?? 0;
-        const options = {
-          holder: holderOf(flags),
-          capabilities: capability,
-          waitMs: wait,
-          signal,
-          ...given({ ttlMs: ttl }),
-        };
+        const worker = { holder: holderOf(flags), capabilities: capability };
+        const options = { ...worker, waitMs: wait, signal, ...given({ ttlMs: ttl }) };
         if (wait > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
         const claim = await claimed(
           flags.wait,
@@ -53,28 +47,20 @@ Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it
         );
         try {
           signal.throwIfAborted();
-          handOver(shown(command, claim, id === undefined));
+          const { id: task, holder, token, ttlMs, renewWithinMs, attempt, data } = claim;
+          const json = { task, holder, token, ttlMs, renewWithinMs, attempt, data };
+          const line = id === undefined ? `${token} ${named(task)}` : String(token);
+          handOver(command.isJson ? jsonText(json) : line);
         } catch (error) {
           // No one knows of this claim, so it is released.
           await box.tasks.release(claim.id, { token: claim.token });
           if (error instanceof CliExit) throw error;
-          throw new CliExit(
-            EXIT.notAcquired,
-            `task/${claim.id}: the token could not be printed, so the claim was released`,
-          );
+          const what = `task/${claim.id}: the token could not be printed, so the claim was released`;
+          throw new CliExit(EXIT.notAcquired, what);
         }
       };
       await withBox(command, work, { limit });
     });
-}
-
-function shown(
-  command: Command,
-  { id, holder, token, ttlMs, renewWithinMs, attempt, data }: DetachedClaim,
-  isNext: boolean,
-): string {
-  if (command.isJson) return jsonText({ task: id, holder, token, ttlMs, renewWithinMs, attempt, data });
-  return isNext ? `${token} ${named(id)}` : String(token);
 }
 
 /**
