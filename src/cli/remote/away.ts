@@ -20,7 +20,8 @@ export function tellAway(trouble: Failure | undefined): void {
   if (isAway === isTold || FullScreen.isShown || Voice.current?.isSilent === true) return;
   isTold = isAway;
   const line = isAway ? `${trouble.message}; trying again` : 'the server is back';
-  (Voice.current?.say ?? say)(line);
+  const print = Voice.current?.say ?? say;
+  print(line);
 }
 
 export class Away {

@@ -21,7 +21,7 @@ export async function limitTold(
   if (why !== 'expired' || of?.kind === undefined) return undefined;
   const late = timeLimit(MOST_MS);
   const looked = box.survey({ resource: of, leases: false }).catch(() => undefined);
-  const survey = (await Promise.race([looked, whenAborted(late.signal)])) ?? undefined;
+  const survey = await Promise.race([looked, whenAborted(late.signal).then(() => undefined)]);
   late.cancel();
   const [one] = [...(survey?.locks ?? []), ...(survey?.semaphores ?? [])];
   const { maxHoldMs } = one?.limits ?? {};

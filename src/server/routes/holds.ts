@@ -165,20 +165,57 @@ export function rulesTold(
   return ok({ resource, ...more, onStale, maxHoldMs: maxHoldMs ?? null, ttlMs: longest ?? null });
 }
 
-export function renewing(kind: Kind): Operation {
-  return operation({
-    ...acting(kind, 'renew'),
-    summary: 'Renew a hold',
-    description: 'Extends a hold by its full time; `ttlMs` changes that time from now on.',
-    body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
-    answers: answer('Renewed, or held by a process that renews it itself.', renewed),
-    problems: ['gone', 'not-owner'],
-    async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
-      refuseForeign(caller, claim.holder);
-      const one = resourceIn(box, kind, called);
-      return renewalTold(one.resource, longer === undefined ? await one.renew(claim) : await one.extend(claim, longer));
-    },
-  });
+/** The operations on a hold or a place in the queue that its holder names. */
+export function byClaim(kind: Kind): readonly Operation[] {
+  return [
+    operation({
+      ...acting(kind, 'renew'),
+      summary: 'Renew a hold',
+      description: 'Extends a hold by its full time; `ttlMs` changes that time from now on.',
+      body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
+      answers: answer('Renewed, or held by a process that renews it itself.', renewed),
+      problems: ['gone', 'not-owner'],
+      async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
+        refuseForeign(caller, claim.holder);
+        const one = resourceIn(box, kind, called);
+        return renewalTold(
+          one.resource,
+          longer === undefined ? await one.renew(claim) : await one.extend(claim, longer),
+        );
+      },
+    }),
+    operation({
+      ...acting(kind, 'release'),
+      summary: 'Release a hold',
+      description:
+        'Ends a hold; the next in line gets the resource. With the token, a release that comes too late changes nothing.',
+      body: z.strictObject({ holder, token: token.optional() }),
+      answers: answer('Released.', { outcome: z.literal('released'), resource: z.string() }),
+      problems: ['not-owner', 'not-held', 'ambiguous'],
+      async run({ box, caller, params: { name: called }, body }) {
+        refuseForeign(caller, body.holder);
+        const one = resourceIn(box, kind, called);
+        return releaseTold(one.resource, await one.release(given(body) as HoldClaim));
+      },
+    }),
+    operation({
+      ...acting(kind, 'withdraw'),
+      summary: 'Give up waiting',
+      description: 'Takes a request out of the queue by its ticket, and releases its hold if it was granted meanwhile.',
+      body: z.strictObject({ holder, ticket }),
+      answers: answer('Withdrawn.', { outcome: z.literal('withdrawn'), resource: z.string() }),
+      problems: ['gone'],
+      async run({ box, caller, params: { name: called }, body }) {
+        refuseForeign(caller, body.holder);
+        const one = resourceIn(box, kind, called);
+        const { resource } = one;
+        const { kind: outcome } = await one.withdraw(body);
+        if (outcome === 'gone')
+          throw new Problem('gone', `${resource}: this request is no longer in the queue`, { resource });
+        return ok({ outcome, resource });
+      },
+    }),
+  ];
 }
 
 export function renewalTold(resource: string, { kind: outcome, ...times }: RenewOutcome): Answer {
@@ -196,23 +233,6 @@ export function notOwner(resource: string): Problem {
   return new Problem('not-owner', `${resource}: this token and holder do not have it`, details);
 }
 
-export function releasing(kind: Kind): Operation {
-  return operation({
-    ...acting(kind, 'release'),
-    summary: 'Release a hold',
-    description:
-      'Ends a hold; the next in line gets the resource. With the token, a release that comes too late changes nothing.',
-    body: z.strictObject({ holder, token: token.optional() }),
-    answers: answer('Released.', { outcome: z.literal('released'), resource: z.string() }),
-    problems: ['not-owner', 'not-held', 'ambiguous'],
-    async run({ box, caller, params: { name: called }, body }) {
-      refuseForeign(caller, body.holder);
-      const one = resourceIn(box, kind, called);
-      return releaseTold(one.resource, await one.release(given(body) as HoldClaim));
-    },
-  });
-}
-
 function releaseTold(resource: string, outcome: ClaimReleaseOutcome): Answer {
   switch (outcome.kind) {
     case 'released':
@@ -226,26 +246,6 @@ function releaseTold(resource: string, outcome: ClaimReleaseOutcome): Answer {
         ...{ resource, tokens: outcome.tokens },
       });
   }
-}
-
-export function withdrawing(kind: Kind): Operation {
-  return operation({
-    ...acting(kind, 'withdraw'),
-    summary: 'Give up waiting',
-    description: 'Takes a request out of the queue by its ticket, and releases its hold if it was granted meanwhile.',
-    body: z.strictObject({ holder, ticket }),
-    answers: answer('Withdrawn.', { outcome: z.literal('withdrawn'), resource: z.string() }),
-    problems: ['gone'],
-    async run({ box, caller, params: { name: called }, body }) {
-      refuseForeign(caller, body.holder);
-      const one = resourceIn(box, kind, called);
-      const { resource } = one;
-      const { kind: outcome } = await one.withdraw(body);
-      if (outcome === 'gone')
-        throw new Problem('gone', `${resource}: this request is no longer in the queue`, { resource });
-      return ok({ outcome, resource });
-    },
-  });
 }
 
 export function breaking(kind: Kind): Operation {

@@ -11,15 +11,13 @@ import {
   afterChange,
   base,
   breaking,
+  byClaim,
   holdLost,
   looking,
   notOwner,
   params,
-  releasing,
-  renewing,
   rulesTold,
   WAITS,
-  withdrawing,
 } from './holds.ts';
 
 const mode = z.enum(['exclusive', 'shared']).describe('Alone, or together with other readers.');
@@ -50,9 +48,7 @@ export const locks: readonly Operation[] = [
     problems: [...WAITS, 'upgrade-conflict'],
     run: (call) => acquire(call, call.box.lock(call.params.name), call.body),
   }),
-  renewing('lock'),
-  releasing('lock'),
-  withdrawing('lock'),
+  ...byClaim('lock'),
   operation({
     ...{ id: 'lock.upgrade', method: 'post', path: `${path}/upgrade`, tag, role: 'worker', params },
     summary: 'Make a shared hold exclusive',

@@ -7,19 +7,7 @@ import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { answer, anyObject, asking, grant, holder, maybe, reason, settings, waiting } from '../schemas.ts';
-import {
-  acquire,
-  afterChange,
-  base,
-  breaking,
-  looking,
-  params,
-  releasing,
-  renewing,
-  rulesTold,
-  WAITS,
-  withdrawing,
-} from './holds.ts';
+import { acquire, afterChange, base, breaking, byClaim, looking, params, rulesTold, WAITS } from './holds.ts';
 
 const path = base('semaphore');
 const tag = 'semaphores';
@@ -69,9 +57,7 @@ export const semaphores: readonly Operation[] = [
       return acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body);
     },
   }),
-  renewing('semaphore'),
-  releasing('semaphore'),
-  withdrawing('semaphore'),
+  ...byClaim('semaphore'),
   operation({
     ...{ id: 'semaphore.configure', method: 'put', path: `${path}/settings`, tag, role: 'administrator', params },
     summary: 'Set the capacity, and rules that bind every holder',
