@@ -1,5 +1,5 @@
 /** `signalbox agents …`: what coding agents need to share a repository. */
-import { type Command, InvalidArgumentError, Option } from './command.ts';
+import { type Command, InvalidArgumentError } from './command.ts';
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { nameProblem } from '../core/index.ts';
@@ -7,10 +7,9 @@ import { type Client, CLIENTS, DEFAULT_TERMS, type HookedClient, shellWord, type
 import type { Change } from './agents/init.ts';
 import { PROTECTED } from './agents/judge.ts';
 import { NAMES } from './arguments.ts';
-import { all } from './task/arguments.ts';
 import { EXIT } from './exit-code.ts';
 import { findProgram } from './run/program.ts';
-import { complain, print, printable, printJson } from './output.ts';
+import { complain, print, printable, printJson, say } from './output.ts';
 
 const EXAMPLES = `
 Examples:
@@ -180,11 +179,7 @@ It lets everything else through and prints nothing. Exit code 0 always; a refusa
     })
     .option('--lock <name>', 'the lock that a push needs', lockName, DEFAULT_TERMS.lock)
     .option('--command <command>', 'how agents start signalbox, for the advice', DEFAULT_TERMS.command)
-    .addOption(
-      new Option('--branch <name>', `a branch that needs it (default: ${PROTECTED.join(', ')}; repeatable)`)
-        .default([])
-        .argParser(all),
-    )
+    .list('--branch <name>', `a branch that needs it (default: ${PROTECTED.join(', ')}; repeatable)`)
     .action(async (client: string, { lock, command: program, branch }: HookFlags) => {
       const { answerHook } = await import('./agents/hook.ts');
       const terms: Terms = { lock, command: program };
@@ -193,7 +188,7 @@ It lets everything else through and prints nothing. Exit code 0 always; a refusa
         await answerHook({ ...terms, client: client as HookedClient, branches });
       } catch (error) {
         // A hook that fails must not keep its agent from working; the client shows this to its user.
-        complain(printable(`signalbox: ${(error as Error).message}`));
+        say((error as Error).message);
       }
     });
 }

@@ -1,5 +1,5 @@
 /** Parses arguments and options. What is thrown here goes on after `--ttl is "5q"; `. */
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { nameProblem } from '../core/index.ts';
 import { parseDuration, SHORTEST_TTL_MS } from './duration.ts';
 
@@ -13,8 +13,11 @@ export interface ResourceArgument {
   readonly name: string;
 }
 
+/** Without a kind: the lock and the semaphore of that name. */
+export type NamedResource = ResourceArgument | { readonly kind: undefined; readonly name: string };
+
 /** `lock/NAME`, `semaphore/NAME` or `sem/NAME`; a plain NAME is the lock and the semaphore of that name. */
-export function resourceArgument(text: string): ResourceArgument | { readonly kind: undefined; readonly name: string } {
+export function resourceArgument(text: string): NamedResource {
   const [, kind, name] = /^(lock|sem|semaphore)\/(.+)$/s.exec(text) ?? [];
   if (nameProblem(name ?? text) !== undefined) {
     throw new InvalidArgumentError(`expected NAME, lock/NAME or semaphore/NAME; NAME has ${NAMES}`);
@@ -36,11 +39,6 @@ export function limitArgument(text: string): number {
   const ms = durationArgument(text);
   if (ms < SHORTEST_TTL_MS) throw new InvalidArgumentError(`expected at least ${SHORTEST_TTL_MS}ms`);
   return ms;
-}
-
-/** `usual`: the default as a user would write it. */
-export function durationOption(name: string, purpose: string, usual: string, parse = durationArgument): Option {
-  return new Option(`${name} <duration>`, purpose).argParser(parse).default(parse(usual), usual);
 }
 
 /** Checks only that it is a whole number; the library checks which numbers it accepts. */

@@ -1,8 +1,8 @@
 /** `signalbox bus get|put|delete|list|watch`: plain keys of the store, which other programs can read and write too. */
 import type { Command } from './command.ts';
+import { whenAborted } from '../clock.ts';
 import type { BusPair } from '../runtime/bus/bus.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { durationArgument } from './arguments.ts';
 import { countArgument, type FollowFlags, following } from './events.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
@@ -139,7 +139,7 @@ Examples:
   signalbox bus watch config/ --json | jq -r 'select(.type == "PUT") | .key'`)
     .argument('<prefix>', 'of the keys')
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
+    .duration('--for', 'stop after this time')
     .action((prefix: string, flags: FollowFlags) =>
       following(command, flags, async (box, signal) => {
         const over = new AbortController();
@@ -147,17 +147,14 @@ Examples:
         const paint = paintFor(screen());
         await box.bus.watch(prefix, ({ type, key, value, revision }) => {
           if (left <= 0) return;
-          if (command.isJson) printJson({ type, key, value, revision });
-          else
-            print(
-              `${paint(type === 'PUT' ? 'green' : 'yellow', type.padEnd(6))}  ${printable(key)}  ${printable(value ?? '')}`.trimEnd(),
-            );
+          const what = paint(type === 'PUT' ? 'green' : 'yellow', type.padEnd(6));
+          const line = `${what}  ${printable(key)}  ${printable(value ?? '')}`.trimEnd();
+          command.answer({ type, key, value, revision }, line);
           if (type !== 'RESYNC') left -= 1;
           if (left <= 0) over.abort();
         });
         tell('signalbox: waiting for changes; Ctrl-C stops');
-        const ended = AbortSignal.any([signal, over.signal]);
-        if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+        await whenAborted(AbortSignal.any([signal, over.signal]));
       }),
     );
 }

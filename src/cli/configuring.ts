@@ -1,11 +1,10 @@
 /** `lock configure` and `sem configure`: rules that bind every holder. */
-import { type Command, InvalidArgumentError, Option } from './command.ts';
+import { type Command, InvalidArgumentError } from './command.ts';
 import { type Limits, type OnStale, type Settings, spoken } from '../core/index.ts';
 import type { SettingsView } from '../runtime/holds/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, limitArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { print, printJson } from './output.ts';
 import { withBox } from './store.ts';
 
 interface Configurable {
@@ -30,21 +29,15 @@ export type Configure = (
 export const RULES_HELP = `The rules are kept in the store and bind every holder from its next grant on, whatever it asks for: the shorter time
 counts. Rules that are not named stay as they are, and a hold that exists keeps its terms.`;
 
+const TTL_PURPOSE = 'detached holds are stale after this time without a renewal; none: as asked';
+const ON_STALE: readonly OnStale[] = ['reclaim', 'alert'];
+
 /** Adds the options and the action; the caller has added the argument. */
 export function addConfiguring(command: Command, configure: Configure): Command {
   return command
     .option('--max-hold <duration>', 'no hold lasts longer, even if it is renewed; none: no limit', durationOrNone)
-    .option(
-      '--ttl <duration>',
-      'detached holds are stale after this time without a renewal; none: as asked',
-      durationOrNone,
-    )
-    .addOption(
-      new Option('--on-stale <what>', 'reclaim: the next in line gets a stale hold; alert: a person decides').choices([
-        'reclaim',
-        'alert',
-      ]),
-    )
+    .option('--ttl <duration>', TTL_PURPOSE, durationOrNone)
+    .oneOf('--on-stale <what>', 'reclaim: the next in line gets a stale hold; alert: a person decides', ON_STALE)
     .action(async (name: string, flags: ConfigureFlags) => {
       const { maxHold, ttl, onStale, capacity } = flags;
       const settings: Settings = given({ maxHoldMs: limitOf(maxHold), ttlMs: limitOf(ttl), onStale });
@@ -54,11 +47,9 @@ export function addConfiguring(command: Command, configure: Configure): Command 
       await withBox(command, async (box) => {
         const one = await configure(box, name, settings, flags);
         const view = await one.inspect();
-        const { maxHoldMs, ttlMs } = view;
-        if (command.isJson) {
-          const json = { maxHoldMs: maxHoldMs ?? null, ttlMs: ttlMs ?? null, onStale: view.onStale };
-          printJson({ resource: one.resource, ...json });
-        } else print(`${one.resource}: ${rulesTold(view, given({ maxHoldMs, ttlMs }))}`);
+        const { maxHoldMs, ttlMs, onStale: now } = view;
+        const json = { resource: one.resource, maxHoldMs: maxHoldMs ?? null, ttlMs: ttlMs ?? null, onStale: now };
+        command.answer(json, `${one.resource}: ${rulesTold(view, given({ maxHoldMs, ttlMs }))}`);
       });
     });
 }

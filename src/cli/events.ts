@@ -5,8 +5,9 @@ import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
-import { durationArgument, numberArgument } from './arguments.ts';
+import { numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
+import { anyOf } from './interrupt.ts';
 import { look } from './read-only.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { withBox } from './store.ts';
@@ -34,12 +35,8 @@ function tail(command: Command): void {
     .description('print events as they happen, one per line')
     .argument('[pattern]', 'which events to print', '*')
     .option('-n, --count <number>', 'stop after this many events; with --since: the newest of them', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
-    .option(
-      '--since <duration>',
-      'begin with what happened this long ago, as far as the store remembers',
-      durationArgument,
-    )
+    .duration('--for', 'stop after this time')
+    .duration('--since', 'begin with what happened this long ago, as far as the store remembers')
     .option('--no-follow', 'stop after what has happened; needs --since')
     .addHelpText('after', EXAMPLES)
     .action((pattern: string, flags: TailFlags) => {
@@ -152,7 +149,7 @@ export function following(
   return withBox(command, async (box, interrupted) => {
     const limit = forMs === undefined ? undefined : timeLimit(forMs);
     try {
-      await work(box, limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]));
+      await work(box, anyOf(interrupted, limit?.signal));
     } finally {
       limit?.cancel();
     }

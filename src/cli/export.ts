@@ -1,8 +1,7 @@
 /** `signalbox export DIR`: writes the state as JSON files. */
 import type { Command } from './command.ts';
 import { look } from './read-only.ts';
-import { warnOf } from './malformed.ts';
-import { complain, counted, print, printable, printJson } from './output.ts';
+import { counted, print, printJson, say, warnOf } from './output.ts';
 
 const EXAMPLES = `
 Examples:
@@ -20,14 +19,11 @@ export function define(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (dir: string) => {
       const { found, missing } = await look(command, (box) => box.saveState(dir));
-      if (missing !== undefined) complain(`signalbox: ${printable(missing)} The files are empty.`);
+      if (missing !== undefined) say(`${missing} The files are empty.`);
       const { files, state, malformed } = found;
       const { locks, semaphores } = state;
-      const rest = {
-        tasks: state.tasks.length,
-        pipelines: state.pipelines.length,
-        keys: Object.keys(state.keys).length,
-      };
+      const { length: keys } = Object.keys(state.keys);
+      const rest = { tasks: state.tasks.length, pipelines: state.pipelines.length, keys };
       const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
       if (command.isJson)
         printJson({ files, locks: locks.length, semaphores: semaphores.length, holds, ...rest, malformed });

@@ -1,4 +1,5 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
+import { userInfo } from 'node:os';
 import type { Command } from './command.ts';
 import type { WaitOptions } from '../runtime/holds/wait-limits.ts';
 import {
@@ -12,7 +13,7 @@ import {
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
+import { given, numberArgument, type ResourceArgument } from './arguments.ts';
 import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, plural, printable, tell } from './output.ts';
@@ -48,14 +49,14 @@ export interface ClaimFlags {
 
 export function addAcquireOptions(command: Command): Command {
   return addWaitOptions(addHolder(command))
-    .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', limitArgument)
+    .limit('--ttl', 'the hold is stale after this time without a renewal (default: 60s)')
     .option('--ticket [ticket]', 'keep the place in line for 60 s when the time is up; with a ticket, go on with it')
     .option('--pid <pid>', 'release it as soon as this process has ended, such as $PPID', numberArgument)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
     .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
     .option('--sensitive', 'the witness enters only hashes of the reason and the metadata')
-    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', limitArgument)
+    .limit('--max-hold', 'the hold ends after this time, even if it is renewed')
     .option('--steal-stale', 'take a stale hold even if a person should decide (configure --on-stale alert)')
     .option('--force', 'take it from its holder, for administrators; needs --reason');
 }
@@ -66,7 +67,7 @@ export function addClaimOptions(command: Command): Command {
 
 export function addWaitOptions(command: Command): Command {
   return command
-    .option('--wait <duration>', 'wait at most this long (default: no limit)', durationArgument)
+    .duration('--wait', 'wait at most this long (default: no limit)')
     .option('--no-wait', 'give up at once if it is taken')
     .option('-q, --quiet', 'do not report waiting');
 }
@@ -242,14 +243,58 @@ export function lostHold(resource: string, why = 'its lease ended'): CliExit {
 /** Why a renewal found the hold lost, as far as the store still shows it. */
 export async function lossOf(box: Signalbox, of: ResourceArgument, { token }: HoldClaim): Promise<CliExit> {
   // The loss is certain, whether or not the store can still be asked for its reason.
-  const found = await box.survey({ resource: of }).catch(() => undefined);
-  if (found === undefined) return lostHold(`${of.kind}/${of.name}`);
-  const { locks, semaphores } = found;
-  const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);
+  const holds = await holdsOf(box, of, true).catch(() => []);
   const { health, maxHoldMs } = holds.find((hold) => hold.token === token) ?? {};
   const isLimit = health === 'slow' && maxHoldMs !== undefined;
-  return lostHold(
-    `${of.kind}/${of.name}`,
-    isLimit ? `it was held for its --max-hold of ${spoken(maxHoldMs)}` : undefined,
-  );
+  const why = isLimit ? `it was held for its --max-hold of ${spoken(maxHoldMs)}` : undefined;
+  return lostHold(`${of.kind}/${of.name}`, why);
+}
+
+/** `leases`: with the state of their leases, each of which costs a request. */
+export async function holdsOf(
+  box: Pick<Signalbox, 'survey'>,
+  resource: ResourceArgument,
+  leases: boolean,
+): Promise<readonly SurveyedHold[]> {
+  const { locks, semaphores } = await box.survey({ resource, leases });
+  return [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);
+}
+
+/**
+ * Refuses to release by hand what a process holds for itself. Inside a run, SIGNALBOX_HOLDER names the run. Without this check, a
+ * script that acquires and releases the run's own lock by hand would take it from the run in the middle of its command.
+ */
+export async function refuseAttached(box: Signalbox, of: ResourceArgument, claim: ReleaseClaim): Promise<void> {
+  if (!(await isAttached(box, of, claim))) return;
+  const whose = claim.holder.startsWith('run:') ? 'a run' : 'a process';
+  const message = `${of.kind}/${of.name}: held by ${whose}, which releases it itself when it ends`;
+  throw new CliExit(EXIT.notPermitted, message, { outcome: 'attached' });
+}
+
+/** Whether the hold depends on the session of a living process, and not on a lease of its own. */
+export async function isAttached(box: Signalbox, of: ResourceArgument, claim: ReleaseClaim): Promise<boolean> {
+  const isMeant = ({ holder, token }: SurveyedHold): boolean =>
+    holder === claim.holder && (claim.token === undefined || token === claim.token);
+  return (await holdsOf(box, of, false)).some((hold) => isMeant(hold) && hold.isAttached && !hold.isStale);
+}
+
+/** Who asks for what only a person decides, unless the user says so. */
+export function person(): string {
+  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
+}
+
+function loginHolder(): string {
+  try {
+    return `user:${userInfo().username}`;
+  } catch {
+    // In containers a user id may have no name.
+    return `user:${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+/** `token`: the newest that the user had seen. */
+export function nothingBroken(token: number | undefined): string {
+  return token === undefined
+    ? 'it is not held, so there is nothing to break'
+    : `nothing that was granted up to token ${token} is still held, so nothing was broken`;
 }

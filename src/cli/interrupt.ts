@@ -3,6 +3,11 @@ import { constants } from 'node:os';
 import { CliExit } from './exit-code.ts';
 import { readerGone } from './output.ts';
 
+/** Aborts with the first of these signals that there are. */
+export function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any(signals.filter((one) => one !== undefined));
+}
+
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**

@@ -3,8 +3,7 @@ import type { Command } from './command.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Malformed } from '../runtime/stored.ts';
 import { look } from './read-only.ts';
-import { warnOf } from './malformed.ts';
-import { print, printable, printJson, printName } from './output.ts';
+import { print, printable, printJson, printName, warnOf } from './output.ts';
 import { type Layout, screenLayout } from './table.ts';
 
 export interface Listing<Found, One> {

@@ -5,7 +5,6 @@ import type { HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given } from './arguments.ts';
-import { refuseAttached } from './attached.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import {
   type AcquireFlags,
@@ -18,10 +17,11 @@ import {
   lostHold,
   notOwner,
   patiently,
+  refuseAttached,
   waitOptions,
 } from './holding.ts';
 import { lockName } from './names.ts';
-import { print, printJson } from './output.ts';
+import { print } from './output.ts';
 import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
 import { withBox } from './store.ts';
 import { lockJson } from '../json/survey.ts';
@@ -192,7 +192,6 @@ function tellMode(command: Command, resource: string, claim: HoldClaim, mode: Lo
   if (outcome.kind === 'lost') throw lostHold(resource);
   if (!('token' in outcome)) throw notOwner(resource, claim, outcome.kind);
   const { token } = outcome;
-  if (command.isJson) printJson({ resource, holder: claim.holder, token, mode });
-  else if (mode === 'exclusive') print(String(token));
-  else print(`${resource}: shared from now on`);
+  const told = mode === 'exclusive' ? String(token) : `${resource}: shared from now on`;
+  command.answer({ resource, holder: claim.holder, token, mode }, told);
 }

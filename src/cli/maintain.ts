@@ -1,10 +1,8 @@
 /** `signalbox maintain`: does one round of the maintenance that long-lived processes do every 30 s. */
 import type { Command } from './command.ts';
 import { pause } from '../clock.ts';
-import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
-import { durationOption } from './arguments.ts';
-import { warnOf } from './malformed.ts';
-import { plural, print, printable, printJson } from './output.ts';
+import type { Swept } from '../runtime/upkeep/sweep.ts';
+import { plural, print, printable, printJson, warnOf } from './output.ts';
 import { withBox } from './store.ts';
 
 interface Flags {
@@ -27,7 +25,7 @@ use the library do it by themselves.`;
 export function define(command: Command): void {
   command
     .option('--watch', 'repeat until interrupted')
-    .addOption(durationOption('--every', 'with --watch: how often', '30s'))
+    .duration('--every', 'with --watch: how often', '30s')
     .option('--no-reclaim', 'warn of stale holds, but free none')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {
@@ -49,22 +47,14 @@ export function define(command: Command): void {
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const { records, forgotten, requeued, forgottenTasks, stale, malformed } = swept;
   if (!always && stale.length === 0 && forgotten + requeued + forgottenTasks === 0) return;
+  const freed = stale.filter(({ isFreed }) => isFreed).length;
   if (command.isJson) {
-    printJson({
-      at: new Date().toISOString(),
-      resources: records,
-      stale,
-      freed: stale.filter(isFreed).length,
-      forgotten,
-      requeued,
-      forgottenTasks,
-      malformed,
-    });
-    return;
+    const counts = { resources: records, stale, freed, forgotten, requeued, forgottenTasks, malformed };
+    return printJson({ at: new Date().toISOString(), ...counts });
   }
   warnOf(malformed);
-  for (const hold of stale) print(printable(staleLine(hold)));
-  const freed = stale.filter(isFreed).length;
+  for (const { resource, holder, token, isFreed } of stale)
+    print(printable(`${resource}: the hold of ${holder} (token ${token}) is stale; ${isFreed ? '' : 'not '}freed`));
   const left = stale.length - freed;
   print(
     `checked ${plural(records, 'resource')}: freed ${plural(freed, 'stale hold')}` +
@@ -72,12 +62,4 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
       (requeued > 0 ? `, found ${plural(requeued, 'task')} without an owner` : '') +
       (forgottenTasks > 0 ? `, forgot ${plural(forgottenTasks, 'finished task')}` : ''),
   );
-}
-
-function staleLine({ resource, holder, token, isFreed }: SweptHold): string {
-  return `${resource}: the hold of ${holder} (token ${token}) is stale${isFreed ? '; freed' : '; not freed'}`;
-}
-
-function isFreed(hold: SweptHold): boolean {
-  return hold.isFreed;
 }

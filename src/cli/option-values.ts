@@ -37,15 +37,13 @@ export function refuseSwallowedOptions(command: Command): void {
   for (const option of command.options.filter(({ required }) => required)) {
     const parse = option.parseArg;
     option.argParser((value: string, before: unknown) => {
-      if (isOption(value)) throw needsValue(command, option, value);
+      if (isOption(value)) {
+        const why = `but ${shown(value)} follows: was a variable empty?`;
+        throw usageError(command, `${longIn(option.flags)} needs ${valueIn(option.flags)}, ${why}`);
+      }
       return parse === undefined ? value : parse(value, before);
     });
   }
-}
-
-function needsValue(command: Command, { flags }: Option, value: string): Error {
-  const why = `but ${shown(value)} follows: was a variable empty?`;
-  return usageError(command, `${longIn(flags)} needs ${valueIn(flags)}, ${why}`);
 }
 
 /** `--wait 5m --no-wait`: without this check the last one would win silently. */

@@ -6,6 +6,7 @@
  */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import type { Malformed } from '../runtime/stored.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 
 const STDOUT = 1;
@@ -37,7 +38,8 @@ export function printText(text: string | Buffer): void {
   try {
     write(STDOUT, text);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw cannotPrint(error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'EPIPE') throw new CliExit(EXIT.unreachable, `stdout cannot be written: ${message}`);
     noReader.abort();
   }
 }
@@ -77,6 +79,20 @@ export function complain(line: string): void {
   }
 }
 
+/** Prints a message to stderr, under the name of the program, as one line that cannot control the terminal. */
+export function say(text: string): void {
+  complain(`signalbox: ${printable(text)}`);
+}
+
+const MOST_SKIPPED = 5;
+
+/** Says which keys were skipped because their values cannot be read: without that, an incomplete answer would look complete. */
+export function warnOf(malformed: readonly Malformed[]): void {
+  for (const { why } of malformed.slice(0, MOST_SKIPPED)) say(`skipped: ${why}`);
+  const more = malformed.length - MOST_SKIPPED;
+  if (more > 0) say(`skipped ${more} more keys that cannot be read; signalbox doctor lists them`);
+}
+
 /** Prints for people at a terminal; scripts do not see it. */
 export function tell(line: string): void {
   if (isatty(STDERR)) complain(line);
@@ -102,10 +118,6 @@ function write(descriptor: number, text: string | Buffer): void {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
     }
   }
-}
-
-function cannotPrint(error: unknown): CliExit {
-  return new CliExit(EXIT.unreachable, `stdout cannot be written: ${(error as Error).message}`);
 }
 
 /** Leaves out the parts that say nothing. */

@@ -1,5 +1,5 @@
 /** The frame of the command line: finds the command, adds the options that all commands have, and reports errors. */
-import { type Argument, type Command as Commander, type CommanderError, Help, Option } from 'commander';
+import { type Argument, type Command as Commander, Help, Option } from 'commander';
 import { Command } from './command.ts';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { redacted } from '../core/redacted.ts';
@@ -139,7 +139,8 @@ function frame(command: Command): void {
       getOutHasColors: () => false,
     })
     .exitOverride((error) => {
-      throw ended(command, error);
+      // For an exit code of 0, commander has printed help or the version; everything else is a mistake in the call.
+      throw error.exitCode === 0 ? new CliExit(0, '') : usageProblem(command, error);
     });
   command.options.find(({ long }) => long === '--version')?.helpGroup(EVERYWHERE);
   refuseWrongValues(command);
@@ -169,11 +170,6 @@ function purposeOf(option: Option): string {
 function humanReadable(argument: Argument): string {
   const name = argument.name() + (argument.variadic ? '...' : '');
   return argument.required ? `<${name}>` : `[${name}]`;
-}
-
-/** Commander has printed help or the version; everything else is a mistake in the call. */
-function ended(command: Command, error: CommanderError): CliExit {
-  return error.exitCode === 0 ? new CliExit(0, '') : usageProblem(command, error);
 }
 
 /** The first word that is neither a global option nor the value of one. */

@@ -13,12 +13,9 @@ import type {
 import type { TicketClaim } from '../runtime/holds/tickets.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
-import { isAttached, refuseAttached } from './attached.ts';
-import { addBreaking } from './breaking.ts';
+import { given, numberArgument, type ResourceArgument } from './arguments.ts';
 import { addConfiguring, type Configure } from './configuring.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { giveUpPlace } from './give-up-place.ts';
 import {
   type AcquireFlags,
   addClaimOptions,
@@ -27,22 +24,26 @@ import {
   detachedOptions,
   handOut,
   holderOf,
+  isAttached,
   limitOf,
   lossOf,
+  nothingBroken,
   patiently,
-  tellKept,
+  person,
+  refuseAttached,
   type ReleaseClaim,
+  tellKept,
   tellReleased,
   tellRenewed,
 } from './holding.ts';
 import { printList } from './listing.ts';
 import { look } from './read-only.ts';
-import { complain, print, printable, printJson } from './output.ts';
+import { plural, print, printable, printJson, say } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
 import { withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
 import { screenLayout, tableLines } from './table.ts';
-import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketsIn } from './ticket.ts';
+import { collectOrAsk, goneTold, PlaceKept, requestsFor, type Ticketed, ticketsIn } from './ticket.ts';
 import { whoLines } from './who-table.ts';
 
 interface Resource {
@@ -93,7 +94,7 @@ export function sharedSubcommands<One extends Surveyed>(
     configure: (command) => addConfiguring(named(command, 'configure'), type.configure),
     show: (command) => addShowing(named(command, 'show'), type),
     list: (command) => addListing(command, type),
-    break: (command) => addBreaking(named(command, 'break'), (box, name) => type.of(box, name)),
+    break: (command) => addBreaking(named(command, 'break'), type),
   };
 }
 
@@ -128,8 +129,10 @@ export async function acquireByHand<Hold extends DetachedHold>(
       return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
     }).catch(printTicket(command));
     tellKept(hold);
-    if (flags.pid !== undefined && hold.endsWithPid === undefined && !command.isJson)
-      tellUnseen(one.resource, flags.pid, hold.ttlMs);
+    if (flags.pid !== undefined && hold.endsWithPid === undefined && !command.isJson) {
+      const then = `if ${flags.pid} ends, the hold lasts until its ${spoken(hold.ttlMs)} are over`;
+      say(`${one.resource}: this store cannot see a process end: ${then}`);
+    }
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });
@@ -163,7 +166,7 @@ async function acquireWithTicket<Hold extends DetachedHold>(
   if (others.length > 0) throw new Failure('invalid', `--ticket: ${one.resource} has one ticket, and this is several`);
   const waitMs = wait === false ? 0 : wait;
   const onGone = (): void => {
-    if (flags.json !== true) complain(printable(`signalbox: ${goneTold(one.resource)}`));
+    if (flags.json !== true) say(goneTold(one.resource));
   };
   const answer = await collectOrAsk(one, { options, isRemote, ticket: known, waitMs, signal, onWaiting, onGone });
   if (answer.kind === 'acquired') return answer.hold;
@@ -179,25 +182,16 @@ function printTicket(command: Command): (error: unknown) => never {
   };
 }
 
-function tellUnseen(resource: string, pid: number, ttlMs: number): void {
-  const why = 'this store cannot see a process end';
-  complain(
-    printable(`signalbox: ${resource}: ${why}: if ${pid} ends, the hold lasts until its ${spoken(ttlMs)} are over`),
-  );
-}
-
 function addRenewing(command: Command, { kind, of }: Pick<ResourceType<never>, 'kind' | 'of'>): Command {
   return addClaimOptions(command)
-    .option('--ttl <duration>', 'a new time after which the hold is stale without a renewal', limitArgument)
-    .action(async (name: string, flags: ClaimFlags) => {
-      await withBox(command, async (box) => {
-        const claim = { holder: holderOf(flags), token: flags.token };
-        const one = of(box, name);
-        if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
-        const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
-        if (outcome.kind === 'lost') throw await lossOf(box, { kind, name }, claim);
-        tellRenewed(command, one.resource, claim, outcome);
-      });
+    .limit('--ttl', 'a new time after which the hold is stale without a renewal')
+    .inStore(async ({ box }, name: string, flags: ClaimFlags) => {
+      const claim = { holder: holderOf(flags), token: flags.token };
+      const one = of(box, name);
+      if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
+      const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
+      if (outcome.kind === 'lost') throw await lossOf(box, { kind, name }, claim);
+      tellRenewed(command, one.resource, claim, outcome);
     });
 }
 
@@ -216,11 +210,9 @@ function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 
     .option('--ticket <ticket>', 'give up the place that this ticket keeps in line; its holder need not be named');
   return command.action(async (name: string, flags: ReleaseFlags) => {
     const { ticket, token } = flags;
+    const apart = 'a ticket is for a place in line, a token for a hold';
     if (ticket !== undefined && token !== undefined)
-      throw new CliExit(
-        EXIT.usage,
-        '--ticket and --token exclude each other: a ticket is for a place in line, a token for a hold',
-      );
+      throw new CliExit(EXIT.usage, `--ticket and --token exclude each other: ${apart}`);
     await withBox(command, async (box) => {
       const one = of(box, name);
       if (ticket !== undefined) return giveUpPlace(command, box, one, { kind, name }, ticket, flags.holder);
@@ -229,6 +221,60 @@ function addReleasing(command: Command, { kind, of }: Pick<ResourceType<never>, 
       tellReleased(command, one.resource, claim, await one.release(claim));
     });
   });
+}
+
+/** The ticket of a `run` may be for several resources: this gives up its place at one of them. `by`: as the user named it. */
+async function giveUpPlace(
+  command: Command,
+  box: Signalbox,
+  one: Resource,
+  of: ResourceArgument,
+  ticket: string,
+  by: string | undefined,
+): Promise<void> {
+  const { resource } = one;
+  const ids = ticketsIn(ticket);
+  const found = (await requestsFor(box, of)).find(({ id }) => ids.includes(id)) ?? unseen(command, ids, by);
+  if (found === undefined || (by !== undefined && by !== found.holder)) throw gone(resource);
+  const { id, holder, token } = found;
+  if (token !== undefined) await refuseAttached(box, of, { holder, token });
+  if ((await one.withdraw({ ticket: id, holder })).kind === 'gone') throw gone(resource);
+  const told = printable(`${resource}: ${holder} has given up its place in line`);
+  command.answer({ resource, holder, ticket: id, outcome: 'withdrawn' }, told);
+}
+
+/** A server does not show the ids of requests that wait, so the user has to name the holder. */
+function unseen(
+  command: Command,
+  [id, ...others]: readonly string[],
+  by: string | undefined,
+): { readonly id: string; readonly holder: string; readonly token?: number } | undefined {
+  if (serverOf(command) === undefined || id === undefined || others.length > 0) return undefined;
+  return { id, holder: holderOf(given({ holder: by })) };
+}
+
+function gone(resource: string): CliExit {
+  const why = 'it has ended, was given up, or is for another resource or holder';
+  return new CliExit(EXIT.notPermitted, `${resource}: this ticket keeps no place in line: ${why}`, { outcome: 'gone' });
+}
+
+interface BreakFlags {
+  readonly holder?: string;
+  readonly reason: string;
+  readonly token?: number;
+}
+
+function addBreaking(command: Command, { of }: Pick<ResourceType<never>, 'of'>): Command {
+  return addHolder(command, 'who breaks it (default: $SIGNALBOX_HOLDER, or user:NAME)')
+    .requiredOption('--reason <text>', 'why; the holders get to see it')
+    .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
+    .inStore(async ({ box }, name: string, { holder: by = person(), reason, token }: BreakFlags) => {
+      const one = of(box, name);
+      const { resource } = one;
+      const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
+      if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
+      command.answer({ resource, broken, by, reason }, `${resource}: ended ${plural(broken, 'hold')}`);
+    });
 }
 
 function addShowing<One extends Surveyed>(command: Command, type: ResourceType<One>): Command {

@@ -1,8 +1,6 @@
 /** `signalbox run`: acquire all or nothing, run a command, release. */
 import type { Command } from './command.ts';
 import { Failure } from '../failure.ts';
-import { durationArgument } from './arguments.ts';
-import { all, none } from './task/arguments.ts';
 import { addInputOptions, type GuardFlags } from './guard/settings.ts';
 import type { Guard } from '../core/index.ts';
 import type { RunOptions } from './run/request.ts';
@@ -38,19 +36,9 @@ export function define(command: Command): void {
     .usage('[options] -- COMMAND [ARGUMENT…]')
     .argument('<command...>', 'what to run, with its arguments')
     .passThroughOptions()
-    .option('--lock <name>', 'a lock; NAME:shared allows other readers (repeatable)', all, none)
-    .option(
-      '--sem <name>',
-      'slots: NAME[=WEIGHT][/CAPACITY]; the first user names the capacity (repeatable)',
-      all,
-      none,
-    )
-    .option(
-      '--guard <guard>',
-      'start only if this passes while everything is held: a file, or a condition (repeatable)',
-      all,
-      none,
-    )
+    .list('--lock <name>', 'a lock; NAME:shared allows other readers (repeatable)')
+    .list('--sem <name>', 'slots: NAME[=WEIGHT][/CAPACITY]; the first user names the capacity (repeatable)')
+    .list('--guard <guard>', 'start only if this passes while everything is held: a file, or a condition (repeatable)')
     .option('--wait <duration>', 'give up after this time (default: no limit)')
     .option('--no-wait', 'give up at once if something is taken')
     .option('--ticket [ticket]', 'keep the place in line for 60 s when the time is up; with a ticket, go on with it')
@@ -62,7 +50,7 @@ export function define(command: Command): void {
     .option('--ttl <duration>', 'the lease: how long the holds outlive this process if it vanishes', '15s')
     .option('-v, --verbose', 'report every change of a wait even if stderr is not a terminal')
     .option('-q, --quiet', 'do not report waiting')
-    .option('--poll <duration>', 'how often a guard checks what sends no events (default: 2s)', durationArgument);
+    .duration('--poll', 'how often a guard checks what sends no events (default: 2s)');
   addInputOptions(command)
     .addHelpText('after', EXAMPLES)
     .action(async (argv: string[], _options: unknown, self: Command) => {

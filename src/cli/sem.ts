@@ -6,13 +6,13 @@ import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
-import { person } from './breaking.ts';
+import { person } from './holding.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
 import { hasRules, RULES_HELP, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions, addHolder } from './holding.ts';
 import { semaphoreName } from './names.ts';
-import { plural, print, printJson } from './output.ts';
+import { plural, print } from './output.ts';
 import { acquireByHand, type ResourceType, sharedSubcommands } from './resource.ts';
 import { withBox } from './store.ts';
 import { semaphoreJson } from '../json/survey.ts';
@@ -99,7 +99,10 @@ To hold slots just while a command runs:
 
 export function define(command: Command): void {
   const shared = sharedSubcommands(SEMAPHORE);
-  const configure = (one: Command): void => withCapacity(shared.configure(one));
+  const configure = (one: Command): Command =>
+    shared
+      .configure(one)
+      .option('--capacity <number>', 'make the semaphore with this many slots, unless it exists', numberArgument);
   command.addHelpText('after', EXAMPLES).subcommands({ acquire, ...shared, configure, resize, drain });
 }
 
@@ -131,10 +134,6 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
     });
 }
 
-function withCapacity(command: Command): void {
-  command.option('--capacity <number>', 'make the semaphore with this many slots, unless it exists', numberArgument);
-}
-
 function resize(command: Command): void {
   command
     .about(`change the number of slots
@@ -146,16 +145,14 @@ If more slots are in use, the change takes effect as holders release them. Exit 
 semaphore: make it with sem configure --capacity.`)
     .argument('<name>', 'of the semaphore', (text: string) => semaphoreName(text))
     .requiredOption('--capacity <number>', 'the new number of slots', numberArgument)
-    .action(async (name: string, { capacity }: { capacity: number }) => {
-      await withBox(command, async (box) => {
-        const semaphore = box.semaphore(name);
-        const problem = requestProblem({ capacity });
-        if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
-        await refuseUnknown(box, name, capacity);
-        await semaphore.resize(capacity);
-        if (command.isJson) printJson({ resource: semaphore.resource, capacity });
-        else print(`${semaphore.resource}: ${plural(capacity, 'slot')} from now on`);
-      });
+    .inStore(async ({ box }, name: string, { capacity }: { capacity: number }) => {
+      const semaphore = box.semaphore(name);
+      const problem = requestProblem({ capacity });
+      if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
+      await refuseUnknown(box, name, capacity);
+      await semaphore.resize(capacity);
+      const { resource } = semaphore;
+      command.answer({ resource, capacity }, `${resource}: ${plural(capacity, 'slot')} from now on`);
     });
 }
 

@@ -1,14 +1,14 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
 import { type Command, Option } from './command.ts';
+import { whenAborted } from '../clock.ts';
 import { isLoopback } from '../runtime/location/server-token.ts';
 import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given, portArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { interruptible } from './interrupt.ts';
-import { complain, print, printable, printJson, screen } from './output.ts';
-import { all, none } from './task/arguments.ts';
+import { anyOf, interruptible } from './interrupt.ts';
+import { print, printable, printJson, say, screen } from './output.ts';
 import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
 
@@ -65,14 +65,12 @@ export function define(command: Command): void {
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--cert <file>', 'serve TLS with this certificate (PEM); read again when it changes')
     .option('--key <file>', 'the key of the certificate (PEM)')
-    .option('--allow-host <name>', 'a host name of this server, besides localhost (repeatable)', all, none)
+    .list('--allow-host <name>', 'a host name of this server, besides localhost (repeatable)')
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'the most requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
-    .addOption(
-      new Option('--log <level>', 'how much to log on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
-    )
+    .oneOf('--log <level>', 'how much to log on stderr, as lines of JSON (default: warn)', LOG_LEVELS)
     .option('--witness-sign <file>', 'seal the record of the witness with this private key')
     .option('--witness-anchor <place>', 'also keep its checkpoints in a file, git:REF or command:COMMAND')
     .option('--witness-archive <directory>', 'export its entries to files there before they are trimmed')
@@ -101,12 +99,11 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   };
   const { store } = command;
   const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
-  const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
   const { keeperOf } = await import('./witness/keeper.ts');
   const serving = await serve({
     ...{ port, host, hosts, mcp },
     ...given({
-      keepsRecord: keeperOf(flags, onTrouble),
+      keepsRecord: keeperOf(flags, say),
       store,
       github,
       allowsCommands: allowCommands,
@@ -119,7 +116,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   try {
     const { url, tokenFile, localToken } = serving;
     const place = withoutPassword(serving.store);
-    if (cert === undefined && !isLoopback(host)) complain(`signalbox: ${IN_THE_CLEAR}`);
+    if (cert === undefined && !isLoopback(host)) say(IN_THE_CLEAR);
     if (command.isJson) printJson({ url, store: place, tokenFile, pid: process.pid });
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);
@@ -128,8 +125,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
       else print('To get its local token: signalbox token local');
     }
     const { over } = serving;
-    const ended = over === undefined ? signal : AbortSignal.any([signal, over]);
-    if (!ended.aborted) await new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve()));
+    await whenAborted(anyOf(signal, over));
     // Ends with an error, so that the supervisor (systemd, a container) starts the server again.
     if (!signal.aborted) over?.throwIfAborted();
   } finally {

@@ -3,7 +3,7 @@ import type { Command } from './command.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { interruptible } from './interrupt.ts';
+import { anyOf, interruptible } from './interrupt.ts';
 import { openInTime, type WaitLimit } from './opening.ts';
 import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
 
@@ -52,7 +52,7 @@ export function withBox<T>(
   return interruptible(async (signal) => {
     return closing(await openBox(command, options, signal), async (box) => {
       const { over } = box;
-      const result = await work(box, over === undefined ? signal : AbortSignal.any([signal, over]));
+      const result = await work(box, anyOf(signal, over));
       if (!signal.aborted) over?.throwIfAborted();
       return result;
     });

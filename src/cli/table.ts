@@ -29,7 +29,10 @@ export function tableLines(header: readonly string[], rows: readonly Row[], { wi
   );
   const line = (row: readonly string[]): string =>
     row
-      .map((cell, column) => padded(cut(cell, widths[column] as number), widths[column] as number))
+      .map((cell, column) => {
+        const shown = cut(cell, widths[column] as number);
+        return shown + ' '.repeat((widths[column] as number) - length(shown));
+      })
       .join(GAP)
       .trimEnd();
   return [
@@ -66,10 +69,6 @@ export function fitted(wanted: readonly number[], width: number): readonly numbe
 
 export function cut(text: string, width: number): string {
   return length(text) <= width ? text : `${[...text].slice(0, Math.max(0, width - 1)).join('')}…`;
-}
-
-function padded(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - length(text)));
 }
 
 function length(text: string): number {

@@ -6,14 +6,13 @@ import { localTokenFile, readLocalToken } from '../runtime/location/local-token.
 import { storeUrl } from '../runtime/location/location.ts';
 import type { TokenView } from '../runtime/access/tokens.ts';
 import { time } from '../json/time.ts';
-import { durationArgument, given } from './arguments.ts';
+import { tokenJson } from '../json/token.ts';
+import { given } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './read-only.ts';
 import { handOver, jsonText, print, printable, printJson } from './output.ts';
 import { notThroughServer, serverOf } from './remote/url.ts';
-import { withBox } from './store.ts';
 import { printTable } from './table.ts';
-import { all, none } from './task/arguments.ts';
 
 const EXAMPLES = `
 Examples:
@@ -27,6 +26,13 @@ configure, write keys, resume and cancel pipelines, give out tokens. The store k
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES).subcommands({ create, list, revoke, local });
+}
+
+interface CreateFlags {
+  readonly role: Role;
+  readonly holder: readonly string[];
+  readonly expires?: number;
+  readonly link?: URL;
 }
 
 function create(command: Command): void {
@@ -45,26 +51,23 @@ browsers do not send; with a view of the dashboard behind the #, it opens that.
 Nobody can print the token again. If it is lost, revoke it and make another one.`)
     .argument('<name>', 'what people call it')
     .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
-    .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
-    .option('--expires <duration>', 'servers refuse it after this time (default: never)', durationArgument)
+    .list('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)')
+    .duration('--expires', 'servers refuse it after this time (default: never)')
     .option(
       '--link <url>',
       'print a link that opens the dashboard there with the token, instead of the token',
       pageArgument,
     )
-    .action(async (name: string, flags: { role: Role; holder: readonly string[]; expires?: number; link?: URL }) => {
-      const { role, holder, expires, link: page } = flags;
-      const terms = { name, role, ...given({ ttlMs: expires, holders: holder.length > 0 ? holder : undefined }) };
-      await withBox(command, async (box) => {
-        const { secret, token } = await box.tokens.create(terms);
-        try {
-          const link = page === undefined ? undefined : linkWith(page, secret);
-          handOver(command.isJson ? jsonText({ secret, ...given({ link }), ...tokenJson(token) }) : (link ?? secret));
-        } catch {
-          await box.tokens.revoke(token.id);
-          throw new CliExit(EXIT.unreachable, 'the token could not be printed, so it was revoked');
-        }
-      });
+    .inStore(async ({ box }, name: string, { role, holder, expires, link: page }: CreateFlags) => {
+      const holders = holder.length > 0 ? holder : undefined;
+      const { secret, token } = await box.tokens.create({ name, role, ...given({ ttlMs: expires, holders }) });
+      try {
+        const link = page === undefined ? undefined : linkWith(page, secret);
+        handOver(command.isJson ? jsonText({ secret, ...given({ link }), ...tokenJson(token) }) : (link ?? secret));
+      } catch {
+        await box.tokens.revoke(token.id);
+        throw new CliExit(EXIT.unreachable, 'the token could not be printed, so it was revoked');
+      }
     });
 }
 
@@ -105,11 +108,9 @@ Example:
 
 Exit code 1 if there is no such token.`)
     .argument('<id>', 'the id of the token, as token list prints it')
-    .action(async (id: string) => {
-      await withBox(command, async (box) => {
-        if (!(await box.tokens.revoke(id))) throw new CliExit(EXIT.no, `there is no token ${printable(id)}`);
-        command.answer({ outcome: 'revoked', id }, `${id}: revoked`);
-      });
+    .inStore(async ({ box }, id: string) => {
+      if (!(await box.tokens.revoke(id))) throw new CliExit(EXIT.no, `there is no token ${printable(id)}`);
+      command.answer({ outcome: 'revoked', id }, `${id}: revoked`);
     });
 }
 
@@ -140,8 +141,4 @@ It lies in a file next to the store that only you can read. Exit code 1 if no se
 function endTold({ expiresAt }: TokenView): string {
   if (expiresAt === undefined) return 'never';
   return expiresAt <= Date.now() ? 'expired' : (time(expiresAt) ?? '');
-}
-
-function tokenJson({ id, name, role, holders, createdAt, expiresAt }: TokenView): object {
-  return { id, name, role, holders: holders ?? null, createdAt: time(createdAt), expiresAt: time(expiresAt) };
 }

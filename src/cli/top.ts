@@ -2,13 +2,13 @@
 import type { Command } from './command.ts';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
-import { systemClock } from '../clock.ts';
+import { pause, systemClock } from '../clock.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { GitHubBoard } from '../github/board.ts';
 import { withoutPassword } from '../store/index.ts';
 import { lookAtEverything } from '../json/status.ts';
-import { person, nothingBroken } from './breaking.ts';
+import { person, nothingBroken } from './holding.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { paintFor, plural, screen } from './output.ts';
 import { withBox } from './store.ts';
@@ -34,20 +34,16 @@ export function define(command: Command): void {
   command
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ github }: TopOptions) => {
+    .action(async ({ github }: { github?: string }) => {
       refuseWithoutTerminal(command);
       const issues = github === undefined ? undefined : await issuesOn(github);
-      const top = (box: Signalbox): Top => new Top(box, storeOf(command), issues);
-      await withBox(command, (box, signal) => top(box).run(signal)).catch((error: unknown) => {
+      const store = withoutPassword(storeUrl(command.store));
+      await withBox(command, (box, signal) => new Top(box, store, issues).run(signal)).catch((error: unknown) => {
         // Node aborts if it cannot restore the modes of a terminal that was closed. A signal ends it without a try.
         if (error instanceof CliExit && error.exitCode === HUNG_UP) process.kill(process.pid, 'SIGHUP');
         throw error;
       });
     });
-}
-
-interface TopOptions {
-  readonly github?: string;
 }
 
 /** Loads what talks to GitHub only for a user who asked for it. */
@@ -66,14 +62,9 @@ function refuseWithoutTerminal(command: Command): void {
       ? undefined
       : 'top needs a terminal, for its screen and its keys';
   if (what === undefined) return;
-  throw new CliExit(
-    EXIT.usage,
-    `${what}\n  use: signalbox status --watch, or signalbox status --json for programs (with --watch, a line for each change)`,
-  );
-}
-
-function storeOf(command: Command): string {
-  return withoutPassword(storeUrl(command.store));
+  const instead =
+    'signalbox status --watch, or signalbox status --json for programs (with --watch, a line for each change)';
+  throw new CliExit(EXIT.usage, `${what}\n  use: ${instead}`);
 }
 
 const HUNG_UP = 128 + constants.signals.SIGHUP;
@@ -100,8 +91,8 @@ class Top {
   #ui: Ui = FIRST_UI;
   #frame: Frame | undefined;
   #screen: FullScreen | undefined;
-  #wake = (): void => undefined;
-  #hasChanged = true;
+  /** Aborts when something has changed since the last look. */
+  #changes = new AbortController();
 
   constructor(box: Signalbox, store: string, issues: GitHubBoard | undefined) {
     this.#box = box;
@@ -111,7 +102,6 @@ class Top {
 
   async run(interrupted: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([interrupted, this.#ended.signal]);
-    signal.addEventListener('abort', () => this.#wake(), { once: true });
     this.#screen = new FullScreen(
       () => this.#draw(),
       (text) => this.#type(text),
@@ -133,13 +123,13 @@ class Top {
   /** A store that is away for a moment is asked again; what was last seen stays on the screen. */
   async #keepLooking(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.#hasChanged = false;
+      this.#changes = new AbortController();
       const begun = performance.now();
       await this.#look();
       this.#draw();
       const took = performance.now() - begun;
-      await this.#pause(Math.max(GATHER_MS, took * REST), signal, false);
-      if (!this.#hasChanged) await this.#pause(LOOK_AGAIN_MS, signal, true);
+      await pause(Math.max(GATHER_MS, took * REST), signal);
+      await pause(LOOK_AGAIN_MS, AbortSignal.any([signal, this.#changes.signal]));
     }
   }
 
@@ -160,7 +150,7 @@ class Top {
       const github = await this.#issues.look();
       this.#board = { ...this.#board, github };
       this.#draw();
-      await this.#pause(github.everyMs, signal, false);
+      await pause(github.everyMs, signal);
     }
   }
 
@@ -169,24 +159,19 @@ class Top {
     const listener = {
       told: (event: Parameters<Heard['hear']>[0]): void => {
         this.#heard.hear(event);
-        if (!isPast) this.#changed();
+        if (!isPast) this.#changes.abort();
       },
       forgotten: (): void => undefined,
       caughtUp: (): void => {
         isPast = false;
-        this.#changed();
+        this.#changes.abort();
       },
     };
     while (!signal.aborted) {
       // If the store is away, the look says so.
       await this.#box.eventsSince('*', Date.now() - PAST_MS, listener, signal).catch(() => undefined);
-      await this.#pause(TICK_MS, signal, false);
+      await pause(TICK_MS, signal);
     }
-  }
-
-  #changed(): void {
-    this.#hasChanged = true;
-    this.#wake();
   }
 
   #draw(): void {
@@ -241,7 +226,7 @@ class Top {
       message = `${resource}: ${(error as Error).message}`;
     }
     this.#ui = { ...this.#ui, message };
-    this.#changed();
+    this.#changes.abort();
     this.#draw();
   }
 
@@ -250,20 +235,5 @@ class Top {
     const found = [...(survey?.locks ?? []), ...(survey?.semaphores ?? [])].find((one) => one.resource === resource);
     const tokens = found?.holds.map(({ token }) => token) ?? [];
     return tokens.length === 0 ? undefined : Math.max(...tokens);
-  }
-
-  /** Resolves after this time, when the work is over, and, if `canWake`, when something has changed. */
-  #pause(ms: number, signal: AbortSignal, canWake: boolean): Promise<void> {
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const over = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', over);
-        resolve();
-      };
-      const timer = setTimeout(over, ms);
-      signal.addEventListener('abort', over, { once: true });
-      if (canWake) this.#wake = over;
-    });
   }
 }

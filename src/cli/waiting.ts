@@ -3,7 +3,7 @@ import { type Drain, drainTold, type Json, type LockMode, type OnStale, spoken }
 import { isRecord } from '../core/shape.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
-import { behindTold, NotAcquired, type Refusal } from '../runtime/refusal.ts';
+import { behindTold, NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -150,16 +150,13 @@ export async function refusalTold(
     : refusal.kind === 'full'
       ? `only ${refusal.free} free`
       : '';
-  const told = joined([isDrained(refusal) ? '' : what, who?.told], '; ');
+  const isDrained = refusal.kind === 'full' && refusal.drained !== undefined;
+  const told = joined([isDrained ? '' : what, who?.told], '; ');
   const refused = new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
     resource,
     refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,
   });
   return error instanceof PlaceKept ? withTicket(refused, error.ticket) : refused;
-}
-
-function isDrained(refusal: Refusal): boolean {
-  return refusal.kind === 'full' && refusal.drained !== undefined;
 }
 
 /** The store ends the lease of a process that is gone within this time, if a process waits for it. */

@@ -1,5 +1,6 @@
 /** Shows something again whenever it changes: in place on a terminal, one below the other elsewhere, as JSON lines. */
 import type { Command } from './command.ts';
+import { pause, whenAborted } from '../clock.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { paintFor, print, printJson, screen } from './output.ts';
 import { withBox } from './store.ts';
@@ -21,22 +22,18 @@ const GATHER_MS = 80;
 export async function watched(command: Command, look: (box: Signalbox) => Promise<Shown>): Promise<void> {
   const isLive = screen().isTTY === true && !command.isJson;
   await withBox(command, async (box, signal) => {
-    let wake = (): void => undefined;
-    let hasChanged = true;
-    const changed = (): void => {
-      hasChanged = true;
-      wake();
-    };
+    let changes = new AbortController();
+    const changed = (): void => changes.abort();
     const subscription = await box.on('*', changed);
-    signal.addEventListener('abort', () => wake(), { once: true });
     const full = isLive ? new FullScreen(changed) : undefined;
     let before = '';
     try {
       while (!signal.aborted) {
-        hasChanged = false;
+        changes = new AbortController();
         before = show(command, await look(box), full, before);
-        await pause(GATHER_MS, (resolve) => signal.addEventListener('abort', resolve, { once: true }));
-        if (!hasChanged && !signal.aborted) await pause(isLive ? TICK_MS : undefined, (resolve) => (wake = resolve));
+        await pause(GATHER_MS, signal);
+        const woken = AbortSignal.any([signal, changes.signal]);
+        await (isLive ? pause(TICK_MS, woken) : whenAborted(woken));
       }
     } finally {
       // What was last seen stays on the terminal, as the output of any other command.
@@ -65,15 +62,4 @@ function show(command: Command, shown: Shown, full: FullScreen | undefined, befo
   const more = `… ${rest + 1} more lines; signalbox top scrolls`;
   full.draw(rest > 0 ? [...all.slice(0, height - 1), paint('dim', cut(more, width))] : all);
   return all.join('\n');
-}
-
-/** Resolves after this time, or when `onWake`'s function is called. */
-function pause(ms: number | undefined, onWake: (resolve: () => void) => void): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
-    onWake(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

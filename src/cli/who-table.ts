@@ -14,7 +14,7 @@ import type {
 import { type Drain, type Json, spoken } from '../core/index.ts';
 import { ownProcess } from '../json/own-process.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
-import { type Colour, printable } from './output.ts';
+import { type Colour, joined, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
 import { quoted } from './pipeline/words.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
@@ -100,7 +100,7 @@ function asList(all: readonly Group[], at: number, layout: Layout): string[] {
       const head = `${entry.who}  ${state}`;
       const token = entry.token === '' ? '' : `token ${entry.token}`;
       const facts = factsTold([entry.as, ...entry.facts, token]);
-      const notes = [entry.trouble, entry.reason, facts].filter(isSaid);
+      const notes = [entry.trouble, entry.reason, facts].filter((note) => note !== '');
       return [
         ...indented(head, 2).map(painted(entry, layout)),
         ...notes.flatMap((note) => indented(note, 4).map((line) => paint('dim', line))),
@@ -159,18 +159,16 @@ function holdEntry(hold: AnyHold, capacity: number | undefined, decides: string)
     state: stateOf(hold),
     isWaiting: false,
     reason: hold.reason ?? '',
-    facts: [slots, ...workOf(hold), ...where, hold.isAttached ? '' : 'detached', endTold(hold)],
-    trouble: [isLeft ? goneTold(hold) : '', hold.isStale ? decides : ''].filter(isSaid).join('; '),
+    facts: [
+      slots,
+      hold.isCollected === false ? 'its turn is kept for the ticket; nothing runs yet' : commandOf(hold.metadata),
+      ...where,
+      hold.isAttached ? '' : 'detached',
+      hold.endsWithPid === undefined ? '' : `ends with pid ${hold.endsWithPid}`,
+    ],
+    trouble: joined([isLeft ? goneTold(hold) : '', hold.isStale ? decides : ''], '; '),
     colour: COLOURS[hold.health],
   };
-}
-
-function workOf({ isCollected, metadata }: AnyHold): readonly string[] {
-  return isCollected === false ? ['its turn is kept for the ticket; nothing runs yet'] : [commandOf(metadata)];
-}
-
-function endTold({ endsWithPid }: AnyHold): string {
-  return endsWithPid === undefined ? '' : `ends with pid ${endsWithPid}`;
 }
 
 function waiterEntry(waiter: SurveyedWaiter): Entry {
@@ -252,7 +250,7 @@ function placeOf(session: SurveyedSession | undefined, hasEnded: boolean): reado
   const { user = '', directory, host, pid } = session;
   const where = directory === undefined ? user : `${user} in ${short(directory)}`.trimStart();
   const process = pid === undefined || hasEnded ? '' : `pid ${pid}`;
-  return [where, [process, host === undefined ? '' : `on ${host}`].filter(isSaid).join(' ')];
+  return [where, joined([process, host === undefined ? '' : `on ${host}`], ' ')];
 }
 
 function short(directory: string): string {
@@ -262,21 +260,13 @@ function short(directory: string): string {
 
 function since(ms: number, at: number, { width }: Layout): string {
   const ago = spoken(at - ms);
-  return Number.isFinite(width) ? ago : `${iso(ms)} (${ago})`;
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  return Number.isFinite(width) ? ago : `${new Date(ms).toISOString()} (${ago})`;
 }
 
 /** In a row, that breaks between facts and not inside one: a space that does not break is printed as any other. */
 function factsTold(facts: readonly string[]): string {
-  return facts
-    .filter(isSaid)
-    .map((fact) => fact.replaceAll(' ', UNBROKEN))
-    .join(`${UNBROKEN}· `);
-}
-
-function isSaid(text: string): boolean {
-  return text !== '';
+  return joined(
+    facts.map((fact) => fact.replaceAll(' ', UNBROKEN)),
+    `${UNBROKEN}· `,
+  );
 }

@@ -5,12 +5,11 @@ import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
-import { resourceArgument } from './arguments.ts';
+import { type NamedResource, resourceArgument } from './arguments.ts';
 import { look } from './read-only.ts';
 import { type Crew, crewJson, crewOf } from '../json/member.ts';
-import { whoMemberLines } from './members/who-members.ts';
-import { warnOf } from './malformed.ts';
-import { print, printable, printJson } from './output.ts';
+import { whoMemberLines } from './members/list.ts';
+import { print, printable, printJson, warnOf } from './output.ts';
 import { surveyJson } from '../json/survey.ts';
 import { screenLayout } from './table.ts';
 import { taskJson } from '../json/task.ts';
@@ -38,7 +37,7 @@ export function define(command: Command): void {
     .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
     .option('-w, --watch', 'show it again whenever it changes, until Ctrl-C')
     .addHelpText('after', EXAMPLES)
-    .action(async (resource: ReturnType<typeof resourceArgument> | undefined, { watch }: { watch?: true }) => {
+    .action(async (resource: NamedResource | undefined, { watch }: { watch?: true }) => {
       if (watch) return watched(command, async (box) => shownOf(await asked(box, resource)));
       const looked = await look(command, (box) => asked(box, resource));
       const { url, missing } = looked;
@@ -47,7 +46,8 @@ export function define(command: Command): void {
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(`${missing} Nothing is held or waited for.`));
       const layout = screenLayout();
-      if (!isInUse(found) && tasks.length === 0) print(printable(nothing(resource, url)));
+      const isInUse = [...found.locks, ...found.semaphores].some(isTold);
+      if (!isInUse && tasks.length === 0) print(printable(nothing(resource, url)));
       else for (const line of whoLines(found, layout, tasks)) print(line);
       for (const line of whoMemberLines(crew, found, layout)) print(line);
     });
@@ -60,7 +60,7 @@ interface Asked {
   readonly crew: Crew | undefined;
 }
 
-async function asked(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Asked> {
+async function asked(box: Signalbox, resource: NamedResource | undefined): Promise<Asked> {
   const survey = await surveyed(box, resource);
   if (resource !== undefined) return { survey, tasks: undefined, crew: undefined };
   return { survey, tasks: await box.tasks.list({ status: 'running' }), crew: await crewOf(box) };
@@ -77,7 +77,7 @@ function shownOf({ survey, tasks, crew }: Asked): Shown {
   };
 }
 
-async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Survey> {
+async function surveyed(box: Signalbox, resource: NamedResource | undefined): Promise<Survey> {
   if (resource === undefined) return box.survey();
   if (resource.kind !== undefined) return box.survey({ resource });
   // Both kinds, at one revision.
@@ -97,13 +97,9 @@ function isOf(key: string, name: string): boolean {
 }
 
 /** Says that the requested resource is not held; others may be. */
-function nothing(resource: ReturnType<typeof resourceArgument> | undefined, url: string): string {
+function nothing(resource: NamedResource | undefined, url: string): string {
   if (resource === undefined) return `Nothing is held or waited for in ${url}.`;
   const { kind, name } = resource;
   if (kind !== undefined) return `${kind}/${name} is neither held nor waited for in ${url}.`;
   return `Neither lock/${name} nor semaphore/${name} is held or waited for in ${url}.`;
-}
-
-function isInUse({ locks, semaphores }: Survey): boolean {
-  return [...locks, ...semaphores].some(isTold);
 }

@@ -43,6 +43,17 @@ export type RemoteJoinOutcome =
   | Exclude<NotJoined, { readonly kind: 'taken' }>
   | { readonly kind: 'taken' };
 
+interface TakenAsset {
+  readonly asset: string;
+  readonly owner: string;
+}
+
+interface NotMoved {
+  readonly member: string;
+  readonly asset: string;
+  readonly owners: readonly string[];
+}
+
 interface Joined {
   readonly incarnation: number;
   readonly ttlMs: number;
@@ -70,9 +81,8 @@ export class RemoteMembers {
       this.#joined.add(membership);
       return { kind: 'joined', membership };
     } catch (error) {
-      const problem = refusedWith(error, 'exists', 'asset-taken');
-      if (problem.code === 'exists') return { kind: 'taken' };
-      return { kind: 'asset-taken', asset: problem['asset'] as string, owner: problem['owner'] as string };
+      const { code, asset, owner } = refusedWith<TakenAsset>(error, 'exists', 'asset-taken');
+      return code === 'exists' ? { kind: 'taken' } : { kind: 'asset-taken', asset, owner };
     }
   }
 
@@ -103,15 +113,10 @@ export class RemoteMembers {
       await this.#connected.requests.ask({ method: 'POST', path: '/v1/members/move', body, isKeyed: true });
       return { kind: 'moved', assets };
     } catch (error) {
-      const problem = refusedWith(error, 'no-such-thing', 'not-owner', 'attached');
-      const { code, member, asset, owners } = problem as unknown as {
-        readonly code: string;
-        readonly member: string;
-        readonly asset: string;
-        readonly owners: readonly string[];
-      };
-      if (code === 'attached') return { kind: code, member };
-      return code === 'not-owner' ? { kind: code, asset, owners } : { kind: 'no-member', member };
+      const problem = refusedWith<NotMoved>(error, 'no-such-thing', 'not-owner', 'attached');
+      const { code, member, asset, owners } = problem;
+      if (code === 'not-owner') return { kind: 'not-owner', asset, owners };
+      return { kind: code === 'attached' ? 'attached' : 'no-member', member };
     }
   }
 
@@ -204,11 +209,7 @@ export class RemoteMembership implements AsyncDisposable {
       const { assets: now } = await this.#post<{ assets: readonly string[] }>('assets', body, { isKeyed: true });
       return { kind: 'registered', assets: now };
     } catch (error) {
-      const { code, asset, owner } = refusedWith(error, 'gone', 'asset-taken') as unknown as {
-        readonly code: string;
-        readonly asset: string;
-        readonly owner: string;
-      };
+      const { code, asset, owner } = refusedWith<TakenAsset>(error, 'gone', 'asset-taken');
       return code === 'gone' ? { kind: 'lost' } : { kind: 'asset-taken', asset, owner };
     }
   }

@@ -60,9 +60,9 @@ export function errorOf(problem: ProblemDetails): Failure {
   return new ServerRefusal(known ?? BY_STATUS[status] ?? 'invalid', problem);
 }
 
-/** Returns the problem if its code is one of these; throws any other error. */
-export function refusedWith(error: unknown, ...codes: readonly string[]): ProblemDetails {
-  if (error instanceof ServerRefusal && codes.includes(error.problem.code)) return error.problem;
+/** Returns the problem if its code is one of these, which come with `Details`; throws any other error. */
+export function refusedWith<Details = object>(error: unknown, ...codes: readonly string[]): ProblemDetails & Details {
+  if (error instanceof ServerRefusal && codes.includes(error.problem.code)) return error.problem as never;
   throw error;
 }
 

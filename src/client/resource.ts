@@ -242,7 +242,8 @@ export abstract class RemoteResource<
         },
       );
       if ('grant' in answer) return answer;
-      if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
+      const { holders, position } = answer;
+      if (!hasTold) onWaiting?.({ holders: holders as never, ...(position !== null && { position }) });
       hasTold = true;
       const collected = await this.#collected(answer, holder, begun, options);
       // No server could be reached for longer than the time of the hold, so the place in the queue is gone.
@@ -362,10 +363,6 @@ export abstract class RemoteResource<
     reentries.delete(hold);
     if (holds.get(hold.id) === hold) holds.delete(hold.id);
   }
-}
-
-function positionOf({ position }: WaitingAnswer): { readonly position?: number } {
-  return position === null ? {} : { position };
 }
 
 function waitingOf({ ticket, position, holders }: WaitingAnswer): Waiting {

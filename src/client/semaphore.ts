@@ -89,7 +89,7 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold, Remot
       await this.ask({ method: 'PUT', body, ...(from !== undefined && { isKeyed: true }) }, 'settings');
       return { kind: 'resized', capacity };
     } catch (error) {
-      const { capacity: now } = refusedWith(error, 'wrong-state') as unknown as { readonly capacity: number };
+      const { capacity: now } = refusedWith<{ readonly capacity: number }>(error, 'wrong-state');
       return { kind: 'capacity-mismatch', capacity: now, asked: from as number };
     }
   }
@@ -106,9 +106,7 @@ export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold, Remot
       const { drained } = await this.post<Drained>('undrain', by, { isKeyed: true });
       return { kind: 'undrained', drain: drainFrom(drained) };
     } catch (error) {
-      const { drained } = refusedWith(error, 'wrong-state') as unknown as {
-        readonly drained: Drained['drained'] | null;
-      };
+      const { drained } = refusedWith<{ readonly drained: Drained['drained'] | null }>(error, 'wrong-state');
       return drained === null ? { kind: 'not-drained' } : { kind: 'another-drain', drain: drainFrom(drained) };
     }
   }

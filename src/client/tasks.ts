@@ -1,4 +1,5 @@
 /** Tasks over HTTP: publish, claim, end, look. */
+import { given } from '../core/given.ts';
 import type { ClaimName, Json, TaskStatus } from '../core/index.ts';
 import { taskFrom, type TaskJson } from '../json/task.ts';
 import type { RenewOutcome } from '../runtime/holds/terms.ts';
@@ -13,7 +14,7 @@ import type { TaskWaitOptions } from '../runtime/tasks/task-waiters.ts';
 import type { ForceOptions, ForceOutcome, RequeueOptions } from '../runtime/tasks/tasks.ts';
 import { abortedOr, unlessAborted } from './abandoned.ts';
 import { type Instant, instant, sinceMs } from './clock.ts';
-import { type ProblemDetails, refusedWith } from './problem.ts';
+import { refusedWith } from './problem.ts';
 import { newKey, type SameRequest, renewal, segment } from './requests.ts';
 import { type Connected, holderIn } from './resource.ts';
 import { type ClaimAnswer, RemoteClaim } from './task-claim.ts';
@@ -259,21 +260,17 @@ async function attempted<Data, Result>(
   }
 }
 
+/** The task, which the caller knows, and the fields of every problem. */
+const NO_DETAILS = ['task', 'type', 'title', 'status', 'code', 'detail'];
+
 /**
  * Renames the fields of an answer: `outcome` is the kind, and the task's status has its own name, because `status` is that of the
  * HTTP answer.
  */
 function outcomeIn<T>(answer: Readonly<Record<string, unknown>>): T {
-  const { outcome, task: _task, taskStatus, ...rest } = answer;
-  const {
-    type: _type,
-    title: _title,
-    status: _status,
-    code: _code,
-    detail: _detail,
-    ...details
-  } = rest as Partial<ProblemDetails & { readonly type: string; readonly title: string }>;
-  return { kind: outcome, ...details, ...(taskStatus !== undefined && { status: taskStatus }) } as T;
+  const { outcome: kind, taskStatus: status, ...rest } = answer;
+  const details = Object.entries(rest).filter(([name]) => !NO_DETAILS.includes(name));
+  return { kind, ...Object.fromEntries(details), ...given({ status }) } as T;
 }
 
 function taskPath(id: string): string {

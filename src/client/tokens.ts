@@ -1,13 +1,7 @@
 /** Tokens over HTTP, for administrators. */
-import { msOf } from '../json/time.ts';
+import { tokenFrom, type TokenJson } from '../json/token.ts';
 import type { TokenTerms, TokenView } from '../runtime/access/tokens.ts';
 import { type Requests, segment } from './requests.ts';
-
-type TokenJson = Omit<TokenView, 'holders' | 'createdAt' | 'expiresAt'> & {
-  readonly holders: readonly string[] | null;
-  readonly createdAt: string;
-  readonly expiresAt: string | null;
-};
 
 /** The tokens of a store, at a server. */
 export class RemoteTokens {
@@ -37,13 +31,4 @@ export class RemoteTokens {
     const ask = { method: 'DELETE', path: `/v1/tokens/${segment(id)}`, isKeyed: true } as const;
     return this.#requests.did(ask, 'no-such-thing');
   }
-}
-
-function tokenFrom({ holders, createdAt, expiresAt, ...rest }: TokenJson): TokenView {
-  return {
-    ...rest,
-    createdAt: msOf(createdAt) as number,
-    ...(holders !== null && { holders }),
-    ...(expiresAt !== null && { expiresAt: msOf(expiresAt) as number }),
-  };
 }

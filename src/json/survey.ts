@@ -142,7 +142,7 @@ export function semaphoreFrom({ isDrained: _, drained, ...json }: SemaphoreJson)
 }
 
 function resourceFrom({ maxHoldMs, ttlMs, holds, waiting, isFree: _, ...rest }: Shown): Shown {
-  const limits = withoutNulls({ maxHoldMs, ttlMs });
+  const limits = given(undefinedForNull({ maxHoldMs, ttlMs }));
   return {
     ...rest,
     limits,
@@ -177,8 +177,4 @@ function sessionFrom(session: unknown): Shown | undefined {
 
 function undefinedForNull(fields: Shown): Shown {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value ?? undefined]));
-}
-
-function withoutNulls(fields: Shown): Shown {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
 }

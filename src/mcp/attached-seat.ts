@@ -7,7 +7,7 @@
  * A timer of this process limits each hold, because the holder may extend it; a limit in the store could not be changed.
  */
 import { given } from '../core/given.ts';
-import type { Clock, Timer } from '../clock.ts';
+import { type Clock, pause, type Timer } from '../clock.ts';
 import { randomHex } from '../host/random.ts';
 import type { LockHold } from '../runtime/holds/lock.ts';
 import type { SemaphoreHold } from '../runtime/holds/semaphore.ts';
@@ -24,6 +24,7 @@ import {
   type Granted,
   type Held,
   heldBy,
+  lookedAt,
   type Named,
   type Queued,
   renewDetached,
@@ -166,14 +167,14 @@ export class AttachedSeat implements Seat {
     return this.#queued(ticket, want);
   }
 
-  async #queued(ticket: string, { kind, name, holder }: Want): Promise<Queued> {
-    const { locks, semaphores } = await this.#box.survey({ resource: { kind, name } });
-    const [one] = [...locks, ...semaphores];
-    const position = one?.waiting.find((waiter) => waiter.holder === holder)?.position;
-    const others = (one?.holds ?? []).filter((hold) => hold.holder !== holder);
-    const holders = others.map(({ holder: who, token, acquiredAt, reason }) => ({
+  async #queued(ticket: string, want: Want): Promise<Queued> {
+    const { holder } = want;
+    const { holds, waiting } = await lookedAt(this.#box, want);
+    const position = waiting.find((waiter) => waiter.holder === holder)?.position;
+    const others = holds.filter((hold) => hold.holder !== holder);
+    const holders = others.map(({ reason, holder: who, token, acquiredAt }) => ({
       ...{ holder: who, token, acquiredAt },
-      ...(reason !== undefined && { reason }),
+      ...given({ reason }),
     }));
     return { kind: 'waiting', ticket, position, holders };
   }
@@ -219,9 +220,8 @@ export class AttachedSeat implements Seat {
     const kept = this.#keptAs(resource, { holder, token })?.[1];
     if (kept !== undefined) return { maxHoldMs: this.#leftOf(kept.limit) };
     const [kind, ...name] = resource.split('/');
-    const renewed = await resourceOf(this.#box, { kind: kind as Named['kind'], name: name.join('/') }).renew({
-      ...{ holder, token },
-    });
+    const of = resourceOf(this.#box, { kind: kind as Named['kind'], name: name.join('/') });
+    const renewed = await of.renew({ holder, token });
     if (renewed.kind !== 'refreshed') return {};
     this.#withLease.add(holder);
     return { ttlMs: renewed.ttlMs };
@@ -303,9 +303,9 @@ export class AttachedSeat implements Seat {
     return { kind: outcome.kind === 'released' ? 'released' : 'not-owner' };
   }
 
-  async claim({ task, waitMs, capabilities = [], ...wanted }: ClaimWanted): Promise<ClaimedTask> {
+  async claim({ task, capabilities = [], ...wanted }: ClaimWanted): Promise<ClaimedTask> {
     const { tasks } = this.#box;
-    const options = { ...wanted, capabilities, waitMs };
+    const options = { ...wanted, capabilities };
     const { id, holder, token, attempt, data } =
       task === undefined ? await tasks.claimNext(options) : await tasks.claim(task, options);
     return { task: id, holder, token, attempt, data };
@@ -327,16 +327,9 @@ export class AttachedSeat implements Seat {
 
   async #within(settled: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || ms <= 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = this.#clock.timer(ms, resolve);
-      const over = (): void => {
-        timer.cancel();
-        signal.removeEventListener('abort', over);
-        resolve();
-      };
-      signal.addEventListener('abort', over, { once: true });
-      void settled.then(over);
-    });
+    const over = new AbortController();
+    void settled.then(() => over.abort());
+    await pause(ms, AbortSignal.any([signal, over.signal]), this.#clock);
   }
 }
 

@@ -6,7 +6,6 @@ import { given } from '../core/given.ts';
 import type { Clock } from '../clock.ts';
 import type { Collected } from '../runtime/holds/tickets.ts';
 import { type ClaimReleaseOutcome, type DetachedHold, type HoldClaim, isReentry } from '../runtime/holds/terms.ts';
-import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { McpLimits } from './limits.ts';
 import type { QueuePlace } from './place.ts';
@@ -18,6 +17,7 @@ import {
   type Held,
   heldBy,
   type HeldNow,
+  lookedAt,
   type Named,
   renewDetached,
   type Renewed,
@@ -70,13 +70,10 @@ export class DetachedSeat implements Seat {
   }
 
   /** The ticket of an earlier request by the same holder for the same resource. */
-  async #placeBefore(
-    { kind, name, holder, mode = 'exclusive', slots = 1 }: Want,
-    ticket: string,
-  ): Promise<string | undefined> {
-    const { locks, semaphores } = await this.#box.survey({ resource: { kind, name } });
-    const queue = [...locks, ...semaphores].flatMap(({ waiting }) => waiting);
-    const [first] = queue.filter(
+  async #placeBefore(want: Want, ticket: string): Promise<string | undefined> {
+    const { kind, holder, mode = 'exclusive', slots = 1 } = want;
+    const { waiting } = await lookedAt(this.#box, want);
+    const first = waiting.find(
       (one) => one.holder === holder && (kind === 'lock' ? one.mode === mode : one.weight === slots),
     );
     return first?.id === ticket ? undefined : first?.id;
@@ -100,25 +97,23 @@ export class DetachedSeat implements Seat {
   }
 
   async giveUp(place: QueuePlace): Promise<void> {
-    const { locks, semaphores } = await this.#box.survey({ resource: { kind: place.kind, name: place.name } });
-    const [one] = [...locks, ...semaphores];
-    if (one?.holds.find(({ id }) => id === place.ticket)?.isCollected !== true) await this.withdraw(place);
+    const { holds } = await lookedAt(this.#box, place);
+    if (holds.find(({ id }) => id === place.ticket)?.isCollected !== true) await this.withdraw(place);
   }
 
   async renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed> {
     const outcome = await resourceOf(this.#box, of).extend(claim, this.#limits.ttlMs, given({ maxHoldMs }));
     if (outcome.kind === 'lost' || outcome.kind === 'not-owner') return { kind: outcome.kind };
-    return { kind: 'renewed', ttlMs: outcome.ttlMs, ...(maxHoldMs !== undefined && { maxHoldMs }) };
+    return { kind: 'renewed', ttlMs: outcome.ttlMs, ...given({ maxHoldMs }) };
   }
 
   release(of: Named, claim: { readonly holder: string; readonly token?: number }): Promise<ClaimReleaseOutcome> {
     return resourceOf(this.#box, of).release(claim);
   }
 
-  async claim({ task, ...wanted }: ClaimWanted): Promise<ClaimedTask> {
+  async claim({ task, capabilities = [], ...wanted }: ClaimWanted): Promise<ClaimedTask> {
     const { tasks } = this.#box;
-    const { capabilities = [], ...rest } = wanted;
-    const options = { ...rest, capabilities, ttlMs: this.#limits.ttlMs };
+    const options = { ...wanted, capabilities, ttlMs: this.#limits.ttlMs };
     const { id, holder, token, attempt, data, ttlMs } =
       task === undefined ? await tasks.claimNextDetached(options) : await tasks.claimDetached(task, options);
     return { task: id, holder, token, attempt, data, ttlMs };
@@ -135,10 +130,7 @@ export class DetachedSeat implements Seat {
   /** Skips grants that have yet to be collected: other calls must not keep them for an agent that forgot them. */
   async #isCollected({ isAttached, of, token }: HeldNow): Promise<boolean> {
     if (isAttached || 'task' in of) return true;
-    const { locks, semaphores } = await this.#box.survey({ resource: of });
-    const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap(
-      (one): readonly SurveyedHold[] => one.holds,
-    );
+    const { holds } = await lookedAt(this.#box, of);
     return holds.some((hold) => hold.token === token && hold.isCollected === true);
   }
 

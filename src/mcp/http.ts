@@ -65,7 +65,10 @@ export function mcpOverHttp(
       };
       const uris = listenedIn(parsedBody);
       if (uris === undefined) return exchanges.of(request, () => handler.fetch(request, options));
-      if (uris.length > MOST_FOLLOWED) throw tooManyFollowed(uris.length);
+      if (uris.length > MOST_FOLLOWED) {
+        const most = `and may name ${MOST_FOLLOWED}; follow signalbox://board instead`;
+        throw new Problem('invalid-input', `this subscription names ${uris.length} resources, ${most}`);
+      }
       // A client reads the resources after the first answer, and must hear of every change since.
       await updates.ready();
       stop.signal.throwIfAborted();
@@ -112,11 +115,4 @@ class Exchanges {
       if (this.#count === 0) resolve();
     });
   }
-}
-
-function tooManyFollowed(count: number): Problem {
-  return new Problem(
-    'invalid-input',
-    `this subscription names ${count} resources, and may name ${MOST_FOLLOWED}; follow signalbox://board instead`,
-  );
 }

@@ -69,10 +69,8 @@ export function placeIn(text: string): Place {
 export function queuePlaceIn(text: string): QueuePlace {
   const found = placeIn(text);
   if (found.of === 'hold') return found;
-  throw new Problem(
-    'invalid-input',
-    'this is the id of a task that waits for something else; it is not a ticket for a lock',
-  );
+  const what = 'this is the id of a task that waits for something else; it is not a ticket for a lock';
+  throw new Problem('invalid-input', what);
 }
 
 function parsed(text: string): Place | undefined {

@@ -3,10 +3,12 @@
  * its holds (`attached-seat.ts`). Over HTTP requests share no state: holds have their own leases, and any server of the store
  * goes on with them (`detached-seat.ts`).
  */
+import { given } from '../core/given.ts';
 import type { LockMode } from '../core/index.ts';
 import type { Lock } from '../runtime/holds/lock.ts';
 import type { Semaphore } from '../runtime/holds/semaphore.ts';
 import type { ClaimReleaseOutcome, HoldClaim } from '../runtime/holds/terms.ts';
+import type { SurveyedHold, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import type { HeldBy } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { QueuePlace } from './place.ts';
@@ -110,7 +112,16 @@ export interface Held {
 
 export function resourceOf(box: Signalbox, { kind, name }: Named, capacity?: number): Lock | Semaphore {
   if (kind === 'lock') return box.lock(name);
-  return box.semaphore(name, capacity === undefined ? {} : { capacity });
+  return box.semaphore(name, given({ capacity }));
+}
+
+/** Who holds a lock or slots of a semaphore, and who waits for it. */
+export async function lookedAt(
+  box: Signalbox,
+  { kind, name }: Named,
+): Promise<{ readonly holds: readonly SurveyedHold[]; readonly waiting: readonly SurveyedWaiter[] }> {
+  const { locks, semaphores } = await box.survey({ resource: { kind, name } });
+  return [...locks, ...semaphores][0] ?? { holds: [], waiting: [] };
 }
 
 export type HeldNow = Held & { readonly isAttached: boolean; readonly of: Named | { readonly task: string } };

@@ -44,13 +44,8 @@ export function mcpServer(desk: Desk, { era }: Pick<McpRequestContext, 'era'>, o
         ...(isModern && { extensions: { [TASKS]: {} } }),
       },
       cacheHints: {
-        ...{
-          'tools/list': STEADY,
-          'prompts/list': STEADY,
-          'resources/templates/list': STEADY,
-          'server/discover': STEADY,
-        },
-        ...{ 'resources/list': FLEETING, 'resources/read': FLEETING },
+        ...{ 'tools/list': STEADY, 'prompts/list': STEADY, 'resources/templates/list': STEADY },
+        ...{ 'server/discover': STEADY, 'resources/list': FLEETING, 'resources/read': FLEETING },
       },
     },
   );
@@ -84,11 +79,8 @@ function addTools(server: McpServer, desk: Desk): void {
   server.server.setRequestHandler('tools/call', async ({ params: { name, arguments: given = {} } }, ctx) => {
     const tool = tools.get(name);
     if (tool === undefined) {
-      const known = [...tools.keys()].join(', ');
-      throw new ProtocolError(
-        ProtocolErrorCode.InvalidParams,
-        `there is no tool ${shown(name)} for this token; there are ${known}`,
-      );
+      const what = `there is no tool ${shown(name)} for this token; there are ${[...tools.keys()].join(', ')}`;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, what);
     }
     const answer = await answered(tool, given, callOf(desk, server, ctx));
     return 'task' in answer ? (taskResult(desk, answer) as never) : resultOf(answer);

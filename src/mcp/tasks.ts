@@ -159,16 +159,13 @@ async function holdProgress(
   isLate: boolean,
   signal: AbortSignal,
 ): Promise<Progress> {
+  const resource = `${place.kind}/${place.name}`;
   const found = await seat.collect(place, 0, signal);
   if (found.kind !== 'waiting') return { done: collectedTold(place, found) };
   if (!isLate) return { waits: lineTold(place, found) };
   await seat.withdraw(place);
-  const message = `${place.kind}/${place.name} was not free in the time that you wanted to wait; you left the line.`;
-  return {
-    done: told('busy', message, 'Do something else first, or call acquire again.', {
-      resource: `${place.kind}/${place.name}`,
-    }),
-  };
+  const message = `${resource} was not free in the time that you wanted to wait; you left the line.`;
+  return { done: told('busy', message, 'Do something else first, or call acquire again.', { resource }) };
 }
 
 /** Keeps the first answer for later polls, because a poll after a lost answer must not claim a second task. */

@@ -1,5 +1,5 @@
 /** Checks that a caller may act for a holder, or take a hold by force. */
-import { allows, mayActFor, tokenHolder } from '../core/index.ts';
+import { allows, mayActFor, type Role, tokenHolder } from '../core/index.ts';
 import type { Caller } from './operation.ts';
 import { Problem } from './problem.ts';
 
@@ -11,12 +11,15 @@ export function refuseForeign(caller: Caller, holder: string | undefined): void 
   throw new Problem('foreign-holder', bound + why, { allowed: caller.holders });
 }
 
+/** `what` needs a role that this caller does not have. */
+export function wrongRole({ role }: Caller, needed: Role, what: string): Problem {
+  const told = `${what} needs the role ${needed}, and this token is of a ${role}`;
+  return new Problem('wrong-role', told, { needed, role });
+}
+
 export function refuseUnlessAdministrator(caller: Caller, what: string): void {
   if (allows(caller.role, 'administrator')) return;
-  throw new Problem('wrong-role', `${what} needs the role administrator, and this token is of a ${caller.role}`, {
-    needed: 'administrator',
-    role: caller.role,
-  });
+  throw wrongRole(caller, 'administrator', what);
 }
 
 /** The name that people see for a caller that acts without a holder. */

@@ -12,6 +12,7 @@ import { Failure } from '../failure.ts';
 import type { MetricsSources } from '../metrics/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { wrongRole } from './acting.ts';
 import { type Asked, type HeaderReader, WebAsked } from './asked.ts';
 import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
@@ -370,10 +371,7 @@ export function placeOf(error: Error): readonly string[] {
 }
 
 function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
-  if (allows(caller.role, needed)) return;
-  throw new Problem('wrong-role', `this needs the role ${needed}, and this token is of a ${caller.role}`, {
-    ...{ needed, role: caller.role },
-  });
+  if (!allows(caller.role, needed)) throw wrongRole(caller, needed, 'this');
 }
 
 /** The headers of every answer. */

@@ -44,7 +44,9 @@ export class Dashboard {
       } catch {
         continue;
       }
-      return new Dashboard(new Map(names.map((name) => [pathOf(name), fileOf(name, read(name))])));
+      return new Dashboard(
+        new Map(names.map((name) => [name === 'index.html' ? '/' : `/${name}`, fileOf(name, read(name))])),
+      );
     }
     return new Dashboard(new Map());
   }
@@ -67,10 +69,6 @@ export class Dashboard {
     if (!/\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')) return new Response(plain, { headers });
     return new Response(zipped, { headers: { ...headers, 'Content-Encoding': 'gzip' } });
   }
-}
-
-function pathOf(name: string): string {
-  return name === 'index.html' ? '/' : `/${name}`;
 }
 
 function fileOf(name: string, content: Buffer): StaticFile {

@@ -40,20 +40,9 @@ machine. Bodies are JSON. Errors are problem details (RFC 9457). For programs: <
   };
 }
 
-function article({
-  id,
-  method,
-  path,
-  summary,
-  description,
-  role,
-  params,
-  query,
-  body,
-  answers,
-  problems = [],
-}: Operation): string {
-  const inputs = { path: params, query, body };
+function article(one: Operation): string {
+  const { id, method, path, summary, description, role, answers, problems = [] } = one;
+  const inputs = { path: one.params, query: one.query, body: one.body };
   const fields = Object.entries(inputs).flatMap(([where, schema]) =>
     schema === undefined ? [] : rows(where, schemaOf(schema, 'input') as Fields),
   );

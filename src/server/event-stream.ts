@@ -5,6 +5,8 @@ import type { SignalboxEvent } from '../runtime/observe/event-types.ts';
 import type { EventSource } from '../runtime/observe/events.ts';
 import type { EventHub, EventReader, ToldEvent } from './event-hub.ts';
 
+const encoder = new TextEncoder();
+
 export interface StreamSettings {
   readonly patterns: readonly string[];
   readonly resources: readonly string[];
@@ -159,13 +161,13 @@ export class EventStream implements EventReader {
     while ((controller.desiredSize ?? 0) > 0) {
       if (this.#hasMissed && this.#waiting.length === 0) {
         this.#hasMissed = false;
-        controller.enqueue(bytes(this.#resync('this reader was too slow')));
+        controller.enqueue(encoder.encode(this.#resync('this reader was too slow')));
         continue;
       }
       const next = this.#waiting.shift();
       if (next === undefined) return;
       this.#waitingLength -= next.length;
-      controller.enqueue(bytes(next));
+      controller.enqueue(encoder.encode(next));
     }
   }
 
@@ -179,9 +181,4 @@ export class EventStream implements EventReader {
     }
     this.#controller = undefined;
   }
-}
-
-const encoder = new TextEncoder();
-function bytes(text: string): Uint8Array {
-  return encoder.encode(text);
 }

@@ -16,12 +16,8 @@ export function refuseTricked(asked: Pick<Asked, 'method' | 'path' | 'headers' |
   const name = nameOf(host);
   // Only a name can be rebound; an address always leads to the same place.
   const isKnown = name !== undefined && (name === 'localhost' || isIP(name) !== 0 || hosts.includes(name));
-  if (!isKnown) {
-    throw new Problem(
-      'wrong-host',
-      `the Host is not one of this server; start it with serve --allow-host NAME to add one`,
-    );
-  }
+  const how = 'start it with serve --allow-host NAME to add one';
+  if (!isKnown) throw new Problem('wrong-host', `the Host is not one of this server; ${how}`);
   const origin = headers.get('origin');
   const site = headers.get('sec-fetch-site');
   const isOwn = origin === null || origin === `http://${host}` || origin === `https://${host}`;

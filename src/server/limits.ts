@@ -22,23 +22,15 @@ export class RateLimit {
     bucket.at = now;
     this.#buckets.delete(caller);
     this.#buckets.set(caller, bucket);
-    this.#forgetOldest();
+    const [oldest] = this.#buckets.keys();
+    if (this.#buckets.size > MOST_CALLERS && oldest !== undefined) this.#buckets.delete(oldest);
     if (bucket.left < 1) {
       const seconds = Math.max(1, Math.ceil((1 - bucket.left) / this.#perSecond));
-      throw new Problem(
-        'too-many-requests',
-        `this token may send ${this.#perSecond} requests per second`,
-        { perSecond: this.#perSecond },
-        { 'Retry-After': String(seconds) },
-      );
+      const what = `this token may send ${this.#perSecond} requests per second`;
+      const headers = { 'Retry-After': String(seconds) };
+      throw new Problem('too-many-requests', what, { perSecond: this.#perSecond }, headers);
     }
     bucket.left -= 1;
-  }
-
-  #forgetOldest(): void {
-    if (this.#buckets.size <= MOST_CALLERS) return;
-    const [oldest] = this.#buckets.keys();
-    if (oldest !== undefined) this.#buckets.delete(oldest);
   }
 }
 
@@ -71,10 +63,6 @@ export async function readChunks(body: Chunks, announced: string | null, most: n
 }
 
 function tooLarge(most: number): Problem {
-  return new Problem(
-    'body-too-large',
-    `the body is too large; at most ${most} bytes are accepted`,
-    { most },
-    { Connection: 'close' },
-  );
+  const what = `the body is too large; at most ${most} bytes are accepted`;
+  return new Problem('body-too-large', what, { most }, { Connection: 'close' });
 }

@@ -16,6 +16,8 @@ const KEPT_OF_LEASES_MS = 120_000;
 /** In characters. The data of any task fits, and every engine stores a value of this size. */
 const MOST_KEPT = 512 * 1024;
 
+const SOON = { 'Retry-After': '1' };
+
 export const KEY_HEADER = 'Idempotency-Key';
 
 /**
@@ -83,17 +85,11 @@ export async function onceOnly(
     case 'running':
       // Its server may have been killed, so the worker must not wait for it: the claim would be over by then.
       if (isEnd) return settled(box, at, what, await repeated(run).catch(answerOf));
-      throw new Problem(
-        'key-in-use',
-        `a request with this ${KEY_HEADER} is under way; ask again`,
-        {},
-        { 'Retry-After': '1' },
-      );
-    case 'unknown':
-      throw new Failure(
-        'outcome-unknown',
-        `a request with this ${KEY_HEADER} was begun and never answered: it may have been done; read the state, and use a new key`,
-      );
+      throw new Problem('key-in-use', `a request with this ${KEY_HEADER} is under way; ask again`, {}, SOON);
+    case 'unknown': {
+      const what = `a request with this ${KEY_HEADER} was begun and never answered`;
+      throw new Failure('outcome-unknown', `${what}: it may have been done; read the state, and use a new key`);
+    }
     case 'answered':
       return { ...begun.answer, headers: { 'Idempotent-Replayed': 'true' } };
     case 'first':
@@ -155,12 +151,8 @@ function keyOfTicket({ resource, holder, ticket }: TicketName): [key: string, co
 function keptOf(answer: Answer): KeptAnswer {
   const kept = { status: answer.status, body: answer.body as Json };
   if (JSON.stringify(kept).length <= MOST_KEPT) return kept;
-  const { status, body } = answerOf(
-    new Problem(
-      'answer-not-kept',
-      'the request was carried out, but its answer was too large to keep for a repeat; read the state',
-    ),
-  );
+  const what = 'the request was carried out, but its answer was too large to keep for a repeat; read the state';
+  const { status, body } = answerOf(new Problem('answer-not-kept', what));
   return { status, body: body as Json };
 }
 

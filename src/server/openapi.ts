@@ -7,16 +7,8 @@ import { PROBLEM_TYPE, type ProblemCode, STATUS } from './problem.ts';
 export const API_VERSION = '1';
 
 const EVERYWHERE: readonly ProblemCode[] = [
-  ...([
-    'invalid-input',
-    'invalid',
-    'unauthenticated',
-    'wrong-role',
-    'foreign-holder',
-    'too-many-requests',
-    'unavailable',
-    'outcome-unknown',
-  ] as const),
+  ...(['invalid-input', 'invalid', 'unauthenticated', 'wrong-role', 'foreign-holder', 'too-many-requests'] as const),
+  ...(['unavailable', 'outcome-unknown'] as const),
 ];
 const WITH_BODY: readonly ProblemCode[] = ['body-too-large', 'wrong-content-type'];
 const WITH_KEY: readonly ProblemCode[] = ['key-reused', 'key-in-use', 'answer-not-kept'];

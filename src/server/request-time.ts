@@ -53,7 +53,9 @@ export async function inTime(
   } catch (error) {
     if (!isRevoked()) {
       // An operation may throw the reason for which it was asked to stop.
-      throw ends().some(({ aborted, reason }) => aborted && reason === error) ? cutShort(method) : error;
+      throw ends().some(({ aborted, reason }) => aborted && reason === error)
+        ? unfinished(method, STOPPING, 'ask again', 'it may have been done')
+        : error;
     }
   } finally {
     timer?.cancel();
@@ -62,9 +64,7 @@ export async function inTime(
   throw unauthenticated('this token was revoked or expired meanwhile');
 }
 
-function cutShort(method: Operation['method']): Failure {
-  return unfinished(method, 'the server is stopping, or the client has left', 'ask again', 'it may have been done');
-}
+const STOPPING = 'the server is stopping, or the client has left';
 
 function tooLong(method: Operation['method'], ms: number): Failure {
   const what = `the request took longer than ${ms / 1000} s, and the server gave it up`;

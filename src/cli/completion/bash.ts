@@ -81,25 +81,14 @@ function operandOf({ commands, argument }: Node): Source {
   return commands.length > 0 ? { from: 'words', words: commands.map(({ name }) => name) } : argument;
 }
 
+const OFFERS = {
+  files: '_signalbox_lines < <(compgen -f -- "$cur")',
+  directories: '_signalbox_lines < <(compgen -d -- "$cur")',
+  programs: '_signalbox_lines < <(compgen -c -- "$cur")',
+  nothing: ':',
+};
+
 function offer(source: Source): string {
-  switch (source.from) {
-    case 'words':
-      return `_signalbox_offer ${source.words.map(quoted).join(' ')}`;
-    case 'locks':
-      return '_signalbox_names lock';
-    case 'semaphores':
-      return '_signalbox_names sem';
-    case 'tasks':
-      return '_signalbox_names task';
-    case 'pipelines':
-      return '_signalbox_names pipeline';
-    case 'files':
-      return '_signalbox_lines < <(compgen -f -- "$cur")';
-    case 'directories':
-      return '_signalbox_lines < <(compgen -d -- "$cur")';
-    case 'programs':
-      return '_signalbox_lines < <(compgen -c -- "$cur")';
-    case 'nothing':
-      return ':';
-  }
+  if (source.from === 'words') return `_signalbox_offer ${source.words.map(quoted).join(' ')}`;
+  return source.from === 'names' ? `_signalbox_names ${source.of}` : OFFERS[source.from];
 }

@@ -59,31 +59,15 @@ function linesOf(node: Node): readonly string[] {
 }
 
 function offer(here: string, source: Source): readonly string[] {
-  switch (source.from) {
-    case 'files':
-      return [`${here} -F`];
-    case 'directories':
-      return [`${here} -a '(__fish_complete_directories)'`];
-    case 'programs':
-      return [`${here} -a '(__fish_complete_command)'`];
-    case 'nothing':
-      return [];
-    case 'words':
-    case 'locks':
-    case 'semaphores':
-    case 'tasks':
-    case 'pipelines':
-      return [`${here}${valueWords(source)}`];
-  }
+  if (source.from === 'files') return [`${here} -F`];
+  if (source.from === 'programs') return [`${here} -a '(__fish_complete_command)'`];
+  return source.from === 'nothing' ? [] : [`${here}${valueWords(source)}`];
 }
 
 function valueWords(source: Source): string {
   if (source.from === 'words') return ` -a ${quotedInFish(source.words.map((word) => `"${word}"`).join(' '))}`;
-  if (source.from === 'locks') return " -a '(__signalbox_names lock)'";
-  if (source.from === 'pipelines') return " -a '(__signalbox_names pipeline)'";
-  if (source.from === 'directories') return " -a '(__fish_complete_directories)'";
-  if (source.from === 'tasks') return " -a '(__signalbox_names task)'";
-  return source.from === 'semaphores' ? " -a '(__signalbox_names sem)'" : '';
+  if (source.from === 'names') return ` -a '(__signalbox_names ${source.of})'`;
+  return source.from === 'directories' ? " -a '(__fish_complete_directories)'" : '';
 }
 
 /** In fish a backslash escapes inside single quotes; in the other shells it does not. */

@@ -6,12 +6,10 @@ import { EVENT_KINDS } from '../../runtime/observe/event-kinds.ts';
 /** What is offered for an argument or for the value of an option. */
 export type Source =
   | { readonly from: 'words'; readonly words: readonly string[] }
-  /** Names in the store. */
-  | { readonly from: 'locks' | 'semaphores' | 'tasks' | 'pipelines' }
-  | { readonly from: 'files' | 'directories' }
-  /** Another program, with its own completion. */
-  | { readonly from: 'programs' }
-  | { readonly from: 'nothing' };
+  /** Names in the store, which this command lists. */
+  | { readonly from: 'names'; readonly of: 'lock' | 'sem' | 'task' | 'pipeline' }
+  /** `programs`: another program, with its own completion. */
+  | { readonly from: 'files' | 'directories' | 'programs' | 'nothing' };
 
 export interface CompletedOption {
   readonly flags: readonly string[];
@@ -46,9 +44,9 @@ function completed(option: Option): CompletedOption {
 
 const VALUES: Readonly<Record<string, Source>> = {
   '--guard': { from: 'files' },
-  '--lock': { from: 'locks' },
-  '--sem': { from: 'semaphores' },
-  '--depends-on': { from: 'tasks' },
+  '--lock': { from: 'names', of: 'lock' },
+  '--sem': { from: 'names', of: 'sem' },
+  '--depends-on': { from: 'names', of: 'task' },
   '--dir': { from: 'directories' },
   '--runbook': { from: 'files' },
   '--key': { from: 'files' },
@@ -66,19 +64,27 @@ const PATTERNS = ['*', ...EVENT_KINDS.map((kind) => `${kind}:*`), ...eventNames]
 
 function argumentOf(command: Command, at: string): Source {
   const [argument] = command.registeredArguments;
-  if (argument === undefined) return { from: 'nothing' };
-  if (argument.argChoices !== undefined) return { from: 'words', words: argument.argChoices };
-  if (argument.name() === 'dir') return { from: 'directories' };
+  if (argument?.argChoices !== undefined) return { from: 'words', words: argument.argChoices };
   // What to run comes after the id and two dashes.
-  if (at === '/task/run') return { from: 'tasks' };
-  if (argument.name() === 'command') return { from: 'programs' };
-  if (argument.name() === 'pattern') return { from: 'words', words: PATTERNS };
-  // The id of a new one cannot be looked up.
-  if (argument.name() === 'id' && at.startsWith('/pipeline')) return { from: 'pipelines' };
-  if (argument.name() === 'id') return at === '/task/publish' ? { from: 'nothing' } : { from: 'tasks' };
-  if (argument.name() === 'file') return { from: 'files' };
-  if (argument.name() !== 'name') return { from: 'nothing' };
-  return { from: at.startsWith('/lock') ? 'locks' : 'semaphores' };
+  if (at === '/task/run') return { from: 'names', of: 'task' };
+  switch (argument?.name() ?? '') {
+    case 'dir':
+      return { from: 'directories' };
+    case 'file':
+      return { from: 'files' };
+    case 'command':
+      return { from: 'programs' };
+    case 'pattern':
+      return { from: 'words', words: PATTERNS };
+    case 'id':
+      // The id of a new one cannot be looked up.
+      if (at === '/task/publish') return { from: 'nothing' };
+      return { from: 'names', of: at.startsWith('/pipeline') ? 'pipeline' : 'task' };
+    case 'name':
+      return { from: 'names', of: at.startsWith('/lock') ? 'lock' : 'sem' };
+    default:
+      return { from: 'nothing' };
+  }
 }
 
 /** All flags that take a value, of all commands: the word after such a flag is not a command. */

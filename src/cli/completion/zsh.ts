@@ -61,25 +61,9 @@ function describe(what: string, items: readonly (readonly [string, string])[], f
   return `offered=(${told.join(' ')}); _describe ${flag === '' ? '' : `${flag} `}${what} offered`;
 }
 
+const OFFERS = { files: '_files;', directories: '_files -/;', programs: '_command_names -e;', nothing: '' };
+
 function offer(source: Source): string {
-  switch (source.from) {
-    case 'words':
-      return `offered=(${source.words.map(quoted).join(' ')}); compadd -a offered;`;
-    case 'locks':
-      return '_signalbox_names lock;';
-    case 'semaphores':
-      return '_signalbox_names sem;';
-    case 'tasks':
-      return '_signalbox_names task;';
-    case 'pipelines':
-      return '_signalbox_names pipeline;';
-    case 'files':
-      return '_files;';
-    case 'directories':
-      return '_files -/;';
-    case 'programs':
-      return '_command_names -e;';
-    case 'nothing':
-      return '';
-  }
+  if (source.from === 'words') return `offered=(${source.words.map(quoted).join(' ')}); compadd -a offered;`;
+  return source.from === 'names' ? `_signalbox_names ${source.of};` : OFFERS[source.from];
 }

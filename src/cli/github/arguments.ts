@@ -70,30 +70,25 @@ export function askingOf(options: AskOptions, signal?: AbortSignal): AcquireOpti
 
 /** Ends the command. */
 export function refusal(error: string, reason: LockReason): CliExit {
-  return new CliExit(exitCodeOf(reason), error, {
+  return new CliExit(EXIT_CODES[reason.kind], error, {
     reason: reason.kind === 'retries-exhausted' ? reason.last.kind : reason.kind,
     ...(reason.kind === 'unauthorised' && { code: 'forbidden' }),
   });
 }
 
-function exitCodeOf(reason: LockReason): number {
-  switch (reason.kind) {
-    case 'unreachable':
-    case 'foreign-ref':
-      return EXIT.unreachable;
-    case 'unauthorised':
-    case 'not-owner':
-      return EXIT.notPermitted;
-    case 'already-locked':
-    case 'assigned':
-    case 'retries-exhausted':
-    case 'race-lost':
-    case 'queued-behind':
-    case 'deadlock':
-    case 'rate-limited':
-    case 'issue-closed':
-    case 'issue-missing':
-    case 'aborted':
-      return EXIT.notAcquired;
-  }
-}
+const EXIT_CODES: Readonly<Record<LockReason['kind'], number>> = {
+  unreachable: EXIT.unreachable,
+  'foreign-ref': EXIT.unreachable,
+  unauthorised: EXIT.notPermitted,
+  'not-owner': EXIT.notPermitted,
+  'already-locked': EXIT.notAcquired,
+  assigned: EXIT.notAcquired,
+  'retries-exhausted': EXIT.notAcquired,
+  'race-lost': EXIT.notAcquired,
+  'queued-behind': EXIT.notAcquired,
+  deadlock: EXIT.notAcquired,
+  'rate-limited': EXIT.notAcquired,
+  'issue-closed': EXIT.notAcquired,
+  'issue-missing': EXIT.notAcquired,
+  aborted: EXIT.notAcquired,
+};

@@ -1,7 +1,8 @@
 /** `signalbox github fake`: a GitHub on this machine, for trying locks out and for tests of scripts. */
 import type { Command } from '../command.ts';
-import type { serveLocalGitHub as serveLocal } from '../../github/local/serve.ts';
-import { durationOption, numberArgument, portArgument } from '../arguments.ts';
+import { whenAborted } from '../../clock.ts';
+import type * as Serve from '../../github/local/serve.ts';
+import { given, numberArgument, portArgument } from '../arguments.ts';
 import { interruptible } from '../interrupt.ts';
 
 interface FakeOptions {
@@ -27,26 +28,17 @@ Faults: broken-before, dropped-after, refused, refused-after, old-read, secondar
     .option('--socket <path>', 'a unix socket instead of a port, which gh can use (http_unix_socket)')
     .option('--repo <owner/name>', 'its one repository', 'local/repository')
     .option('--issues <n>', 'how many open issues it has', numberArgument, 10)
-    .addOption(durationOption('--delay', 'delay each request by this time', '0'))
+    .duration('--delay', 'delay each request by this time', '0')
     .action(async ({ port, socket, repo, issues, delay }: FakeOptions) => {
       const { importFile } = await import('../pipeline/import-file.ts');
       // Comes from the testing kit, which is not part of the command line's bundle.
-      const { serveLocalGitHub } = (await importFile('../github/local/serve.js')) as {
-        readonly serveLocalGitHub: typeof serveLocal;
-      };
-      const server = await serveLocalGitHub({
-        port,
-        repository: repo,
-        delayMs: delay,
-        ...(socket !== undefined && { socket }),
-      });
+      const { serveLocalGitHub } = (await importFile('../github/local/serve.js')) as typeof Serve;
+      const server = await serveLocalGitHub({ port, repository: repo, delayMs: delay, ...given({ socket }) });
       for (let number = 1; number <= issues; number++) server.github.repository.addIssue(number);
       const url = socket ?? server.url;
       command.answer({ url, repository: repo }, `export GITHUB_API_URL=${url} GITHUB_REPO=${repo} GITHUB_TOKEN=local`);
       try {
-        await interruptible(
-          (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
-        );
+        await interruptible(whenAborted);
       } finally {
         await server.close();
       }

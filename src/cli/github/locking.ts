@@ -1,8 +1,7 @@
 /** `signalbox github lock` and `github unlock`: for scripts, whose lock outlives the command. */
 import type { Command } from '../command.ts';
-import { durationOption } from '../arguments.ts';
 import { interruptible } from '../interrupt.ts';
-import { print, printJson } from '../output.ts';
+import { printJson } from '../output.ts';
 import {
   addAsking,
   addPlace,
@@ -24,21 +23,14 @@ Examples:
 
 Exit code 75 if it is taken, 69 if GitHub cannot be reached.`)
     .argument('<issue>', 'its number', issueNumber)
-    .addOption(durationOption('--ttl', 'how long it is yours', '5m'))
+    .duration('--ttl', 'how long it is yours', '5m')
     .action(async (issue: number, options: AskOptions) => {
       const manager = managerFor(options, options.ttl);
       const result = await interruptible((signal) => manager.acquireLock(issue, askingOf(options, signal)));
       if (!result.success) throw refusal(result.error, result.reason);
       const { token, lock: hold } = result;
-      if (command.isJson)
-        printJson({
-          issue,
-          token,
-          worker: hold.workerId,
-          isAssigned: hold.isAssigned,
-          leftMs: Math.round(hold.leftMs),
-        });
-      else print(String(token));
+      const { workerId: worker, isAssigned } = hold;
+      command.answer({ issue, token, worker, isAssigned, leftMs: Math.round(hold.leftMs) }, String(token));
     });
 }
 

@@ -7,7 +7,7 @@ import { runAlongside } from '../run/alongside.ts';
 import type { Signals } from '../run/signals.ts';
 import type { Voice } from '../run/voice.ts';
 import { addAsking, type AskOptions, askingOf, issueNumber, managerFor, refusal } from './arguments.ts';
-import { durationOption, type OnLost, onLostArgument } from '../arguments.ts';
+import { type OnLost, onLostArgument } from '../arguments.ts';
 
 interface RunOptions extends AskOptions {
   readonly onLost: OnLost;
@@ -27,9 +27,9 @@ Exit codes: as of signalbox run.`)
     .usage('ISSUE --worker ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<issue>', 'its number', issueNumber)
     .argument('<command...>', 'what to run, with its arguments')
-    .addOption(durationOption('--ttl', 'how long the lock outlives this process if it vanishes', '5m'))
+    .duration('--ttl', 'how long the lock outlives this process if it vanishes', '5m')
     .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', onLostArgument, 'term')
-    .addOption(durationOption('--grace', 'between TERM and KILL, and for processes the command leaves behind', '5s'))
+    .duration('--grace', 'between TERM and KILL, and for processes the command leaves behind', '5s')
     .action(async (issue: number, argv: string[], options: RunOptions) => endLike(await held(issue, argv, options)));
 }
 
@@ -67,11 +67,8 @@ async function acquired(
     const { metadata } = await manager.getLockStatus(issue);
     if (metadata === null) return undefined;
     const { worker_id, claimed_at } = metadata.lock;
-    const lasting = `waiting for issue #${issue}; held by ${worker_id} since ${claimed_at}`;
-    return {
-      line: `waiting ${spoken(sinceMs)} for issue #${issue}; held by ${worker_id} since ${claimed_at}`,
-      lasting,
-    };
+    const what = `for issue #${issue}; held by ${worker_id} since ${claimed_at}`;
+    return { line: `waiting ${spoken(sinceMs)} ${what}`, lasting: `waiting ${what}` };
   });
   try {
     const result = await manager.acquireLock(issue, askingOf(options, signals.leaving));

@@ -25,7 +25,10 @@ Examples:
 The answer is about now. To act on it, use signalbox run --guard: it checks while it holds the lock. Inside a
 run, what that run holds does not count. Commands run only if everything else passes.
 ${CODES}`)
-    .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, checked));
+    .action((file: string | undefined, flags: GuardFlags) => {
+      const lines: Lines = ({ verdict }, paint) => verdictLines(verdict, paint);
+      return show(command, file, flags, lines);
+    });
 }
 
 export function explain(command: Command): void {
@@ -41,16 +44,9 @@ ${CODES}`)
     .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, treeLines));
 }
 
-function checked({ verdict }: Explanation, paint: Paint): readonly string[] {
-  return verdictLines(verdict, paint);
-}
+type Lines = (explanation: Explanation, paint: Paint) => readonly string[];
 
-async function show(
-  command: Command,
-  file: string | undefined,
-  flags: GuardFlags,
-  lines: (explanation: Explanation, paint: Paint) => readonly string[],
-): Promise<void> {
+async function show(command: Command, file: string | undefined, flags: GuardFlags, lines: Lines): Promise<void> {
   const guard = await readGuard(command, file, flags.expression, flags.env);
   const adapters = await adaptersFor(flags);
   const { found } = await look(command, async (box, signal, url) => {

@@ -1,7 +1,7 @@
 /** The options of all guard commands. */
 import type { Command } from '../command.ts';
 import type { Adapters } from '../../adapters/adapters.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import { variable, type Variables } from '../pipeline/arguments.ts';
 
@@ -26,7 +26,7 @@ export function addInputOptions(command: Command): Command {
   return command
     .option('--issues <tracker>', 'the issue tracker: path of a JSON file, or github:OWNER/NAME')
     .option('--env <name=value>', 'the value of ${NAME} in the guard and in its commands (repeatable)', variable)
-    .option('--command-timeout <duration>', 'time limit of a command (default: 60s)', durationArgument);
+    .duration('--command-timeout', 'time limit of a command (default: 60s)');
 }
 
 /** `around`: the environment of commands. */

@@ -1,5 +1,5 @@
 /** Shows verdicts to people and programs. */
-import { type Explanation, type Guard, type Outlook, renderExplanation, type Verdict } from '../../core/index.ts';
+import { type Explanation, type Guard, renderExplanation, type Verdict } from '../../core/index.ts';
 import { EXIT } from '../exit-code.ts';
 import { type Colour, type Paint, printable } from '../output.ts';
 
@@ -10,7 +10,8 @@ export function exitCodeOf({ kind }: Verdict): number {
 /** One line if there is one reason, else one for each. */
 export function verdictLines(verdict: Verdict, paint: Paint): readonly string[] {
   const [colour, word] = WORDS[verdict.kind];
-  const head = paint(colour, isNever(verdict) ? 'can never pass' : word);
+  const isNever = verdict.kind === 'failed' && verdict.outlook === 'never';
+  const head = paint(colour, isNever ? 'can never pass' : word);
   const reasons = reasonsOf(verdict).map(printable);
   return reasons.length === 1 ? [`${head}: ${reasons[0]}`] : [`${head}:`, ...reasons.map((reason) => `  ${reason}`)];
 }
@@ -20,10 +21,6 @@ const WORDS: Readonly<Record<Verdict['kind'], readonly [Colour, string]>> = {
   failed: ['red', 'failed'],
   needsInput: ['yellow', 'cannot be judged'],
 };
-
-function isNever(verdict: Verdict): boolean {
-  return verdict.kind === 'failed' && verdict.outlook === 'never';
-}
 
 export function reasonsOf(verdict: Verdict): readonly string[] {
   if (verdict.kind !== 'needsInput') return verdict.reasons;
@@ -47,7 +44,7 @@ export function verdictJson(guard: Guard, explanation: Explanation): object {
     guard: guard.id,
     verdict: verdict.kind,
     reasons: 'reasons' in verdict ? verdict.reasons : [],
-    outlook: outlookOf(verdict),
+    outlook: verdict.kind === 'failed' ? verdict.outlook : null,
     missing: 'missing' in verdict ? verdict.missing : [],
     explanation: explanationJson(explanation),
   };
@@ -55,8 +52,4 @@ export function verdictJson(guard: Guard, explanation: Explanation): object {
 
 function explanationJson({ condition, verdict, children }: Explanation): object {
   return { condition, verdict: verdict.kind, reasons: reasonsOf(verdict), children: children.map(explanationJson) };
-}
-
-function outlookOf(verdict: Verdict): Outlook | null {
-  return verdict.kind === 'failed' ? verdict.outlook : null;
 }

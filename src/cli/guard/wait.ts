@@ -5,7 +5,7 @@ import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
 import { storeUrl } from '../../runtime/location/location.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { complain, paintFor, printable, screen } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
 import { withBox } from '../store.ts';
@@ -23,8 +23,8 @@ interface WaitFlags extends GuardFlags {
 
 export function wait(command: Command): void {
   addGuardOptions(command)
-    .option('--poll <duration>', 'how often to check what sends no events (default: 2s)', durationArgument)
-    .option('--timeout <duration>', 'give up after this time', durationArgument)
+    .duration('--poll', 'how often to check what sends no events (default: 2s)')
+    .duration('--timeout', 'give up after this time')
     .option('-q, --quiet', 'print nothing while waiting')
     .about(`wait until a guard passes
 

@@ -3,13 +3,13 @@ import { type Command, InvalidArgumentError } from '../command.ts';
 import { type Json, nameProblem } from '../../core/index.ts';
 import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationOption, given, limitArgument } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openBox } from '../store.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
 import { serverOf } from '../remote/url.ts';
-import { all, jsonArgument, none } from '../task/arguments.ts';
+import { jsonArgument } from '../task/arguments.ts';
 import { aroundDashes } from '../task/options.ts';
 
 interface Flags {
@@ -38,15 +38,13 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
             64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`)
     .usage('ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<words...>', 'the id of the member, then -- and what to run')
-    .option('--asset <id>', 'what the member owns (repeatable)', all, none)
+    .list('--asset <id>', 'what the member owns (repeatable)')
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what other members get to see of it: JSON, @FILE, or - for stdin', jsonArgument)
     .option('--sensitive', 'the witness enters only a hash of the metadata')
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
-    .addOption(durationOption('--grace', 'time between TERM and KILL if the membership is lost', '5s'))
-    .addOption(
-      durationOption('--ttl', 'how long the member outlives this process if it vanishes', '15s', limitArgument),
-    )
+    .duration('--grace', 'time between TERM and KILL if the membership is lost', '5s')
+    .limit('--ttl', 'how long the member outlives this process if it vanishes', '15s')
     .action(async (words: string[], flags: Flags) => {
       const { id, argv } = memberAndCommand(words);
       const { grace: graceMs, ttl } = flags;

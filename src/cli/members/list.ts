@@ -1,8 +1,9 @@
 /** `signalbox members list` and `members watch`. */
 import type { Command } from '../command.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
-import { memberJson } from '../../json/member.ts';
-import { durationArgument } from '../arguments.ts';
+import { type Crew, memberJson } from '../../json/member.ts';
+import { LEADERS } from '../../runtime/members/lead.ts';
+import type { Survey } from '../../runtime/observe/survey/index.ts';
 import { countArgument, type FollowFlags, following, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
 import { paintFor, plural, printable, screen, tell } from '../output.ts';
@@ -42,7 +43,7 @@ Examples:
 With --json, every line is a topology with the names of those who joined and left. A line with "isResync" says that
 views were skipped, because the store has forgotten them.`)
     .option('-n, --count <number>', 'stop after this many changes', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
+    .duration('--for', 'stop after this time')
     .action((flags: FollowFlags) =>
       following(command, flags, async (box, signal) => {
         const members = await box.members.follow();
@@ -79,6 +80,23 @@ export function memberLines(members: readonly Member[], now: number, layout: Lay
     ],
   }));
   return tableLines(['MEMBER', 'FOR', 'ROLE', 'ASSETS'], rows, layout);
+}
+
+/** What `who` shows below the holds: the members, their coordinator, and who leads what. */
+export function whoMemberLines(crew: Crew | undefined, survey: Survey, layout: Layout): readonly string[] {
+  const members = crew?.members ?? [];
+  const leaders = leaderLines(survey);
+  return [
+    ...(members.length === 0 ? [] : ['', ...memberLines(members, Date.now(), layout)]),
+    ...(leaders.length === 0 ? [] : ['', ...leaders]),
+  ];
+}
+
+export function leaderLines({ locks }: Survey): readonly string[] {
+  return locks
+    .filter(({ name, holds }) => name.startsWith(LEADERS) && holds.length > 0)
+    .map(({ name, holds: [hold] }) => `${name.slice(LEADERS.length)}: led by ${hold?.holder}, epoch ${hold?.token}`)
+    .map(printable);
 }
 
 function changeLine({ view, joined, left, changed, isResync }: ViewChange<Member>, now: number): string {

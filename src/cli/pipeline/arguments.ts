@@ -1,7 +1,6 @@
 /** The arguments that pipeline commands share. */
 import { InvalidArgumentError } from 'commander';
 import { hostname } from 'node:os';
-import { durationArgument } from '../arguments.ts';
 import { outputNameProblem } from '../../core/index.ts';
 
 /** Accepts `pipeline/release-7`, as other commands print it, for the pipeline `release-7`. */
@@ -20,11 +19,7 @@ export function askedBy(holder: string | undefined): string {
   return holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
 }
 
-export const GRACE = [
-  '--grace <duration>',
-  'time between TERM and KILL when a command is stopped (default: 5s)',
-  durationArgument,
-] as const;
+export const GRACE = ['--grace', 'time between TERM and KILL when a command is stopped (default: 5s)'] as const;
 
 export type Variables = Readonly<Record<string, string>>;
 

@@ -1,18 +1,15 @@
 /** `signalbox pipeline drive --all`: a standing driver, which takes over every pipeline that no process drives. */
 import type { Command } from '../command.ts';
 import { canBeDriven } from '../../core/index.ts';
+import type { DriveAllOptions } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { given } from '../arguments.ts';
 import { CliExit } from '../exit-code.ts';
-import { complain, printable, printJson } from '../output.ts';
+import { printJson, say } from '../output.ts';
 import { withBox } from '../store.ts';
 import { GRACE } from './arguments.ts';
 import { standByTold } from './drive.ts';
 import { type Show, showOneOfMany } from './show.ts';
-
-interface Flags {
-  readonly grace?: number;
-}
 
 export function drive(command: Command): void {
   command
@@ -33,11 +30,11 @@ Ctrl-C stops the running commands and leaves the pipelines to be resumed; a seco
 
 Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`)
     .requiredOption('--all', 'all pipelines of the store (for one: signalbox pipeline resume ID --wait)')
-    .option(...GRACE)
-    .action(async (flags: Flags) => {
+    .duration(...GRACE)
+    .action(async ({ grace }: { grace?: number }) => {
       const hurry = new AbortController();
       const work = (box: Signalbox, signal: AbortSignal): Promise<void> =>
-        driveAll(command, box, flags, signal, hurry.signal);
+        driveAll(command, box, { ...given({ graceMs: grace }), signal, hurrying: hurry.signal });
       await withBox(command, work, { maintains: true }, hurry).catch((error: unknown) => {
         // A standing driver is meant to end by a signal, so that is no failure.
         if (error instanceof CliExit && error.message === '' && !hurry.signal.aborted) return;
@@ -46,25 +43,16 @@ Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`)
     });
 }
 
-async function driveAll(
-  command: Command,
-  box: Signalbox,
-  { grace }: Flags,
-  signal: AbortSignal,
-  hurrying: AbortSignal,
-): Promise<void> {
+async function driveAll(command: Command, box: Signalbox, options: DriveAllOptions): Promise<void> {
   const shows = new Map<string, Show>();
   const showOf = (id: string): Show => {
     const show = shows.get(id) ?? showOneOfMany(command, id);
     shows.set(id, show);
     return show;
   };
-  const say = (text: string): void => complain(`signalbox: ${printable(text)}`);
   if (!command.isJson) say('driving every pipeline that no process drives; Ctrl-C ends that');
   await box.pipelines.driveAll({
-    ...given({ graceMs: grace }),
-    signal,
-    hurrying,
+    ...options,
     onChange: (record) => {
       showOf(record.id).changed(record);
       if (canBeDriven(record)) return;

@@ -24,58 +24,49 @@ const STOPPING = 'stopping its command; press Ctrl-C again to kill it';
 /** Throws the exit code, unless the pipeline is done. */
 export async function drive(command: Command, asked: Asked, work: Work): Promise<void> {
   const hurry = new AbortController();
-  // A driver may run for long, so it does maintenance like every long-lived process.
-  const options = { maintains: true };
-  await withBox(command, (box, signal) => shown(command, asked, box, signal, hurry.signal, work), options, hurry);
-}
-
-async function shown(
-  command: Command,
-  asked: Asked,
-  box: Signalbox,
-  signal: AbortSignal,
-  hurrying: AbortSignal,
-  work: Work,
-): Promise<void> {
-  const show = showFor(command, asked.hasDecided === true);
-  let record: PipelineRecord | undefined;
-  // A failure to print stops the driver like Ctrl-C: thrown from here, it would leave the command running.
-  const broken = new AbortController();
-  const safely = (work: () => void): void => {
+  const driving = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
+    const show = showFor(command, asked.hasDecided === true);
+    let record: PipelineRecord | undefined;
+    // A failure to print stops the driver like Ctrl-C: thrown from here, it would leave the command running.
+    const broken = new AbortController();
+    const safely = (print: () => void): void => {
+      try {
+        print();
+      } catch (error) {
+        broken.abort(error);
+      }
+    };
+    const onAbort = (): void => {
+      if (record?.step.when === 'during') show.say(STOPPING);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
     try {
-      work();
-    } catch (error) {
-      broken.abort(error);
+      const outcome = await work(box, {
+        signal: AbortSignal.any([signal, broken.signal]),
+        hurrying: hurry.signal,
+        onChange: (changed) => safely(() => show.changed((record = changed))),
+        onOutput: (phase, text) => safely(() => show.printed(phase, text)),
+        onStandBy: (other) => safely(() => show.say(standByTold(asked.id, other))),
+      });
+      if (broken.signal.aborted) throw broken.signal.reason;
+      if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
+      // The pipeline had already ended.
+      if (record === undefined && hasEnded(outcome.record) && !command.isJson)
+        throw overAlready(outcome.record, asked.hasDecided === true);
+      ({ record } = outcome);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      safely(() => show.over(record));
     }
+    endedWith(command, record, signal.aborted);
   };
-  const onAbort = (): void => {
-    if (record?.step.when === 'during') show.say(STOPPING);
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    const outcome = await work(box, {
-      signal: AbortSignal.any([signal, broken.signal]),
-      hurrying,
-      onChange: (changed) => safely(() => show.changed((record = changed))),
-      onOutput: (phase, text) => safely(() => show.printed(phase, text)),
-      onStandBy: (other) => safely(() => show.say(standByTold(asked.id, other))),
-    });
-    if (broken.signal.aborted) throw broken.signal.reason;
-    if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
-    // The pipeline had already ended.
-    if (record === undefined && hasEnded(outcome.record) && !command.isJson)
-      throw overAlready(outcome.record, asked.hasDecided === true);
-    ({ record } = outcome);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    safely(() => show.over(record));
-  }
-  endedWith(command, record, signal.aborted);
+  // A driver may run for long, so it does maintenance like every long-lived process.
+  await withBox(command, driving, { maintains: true }, hurry);
 }
 
 /** Says how to continue if the pipeline has not ended; throws the exit code unless it is done. */
 function endedWith(command: Command, record: PipelineRecord, isStopped: boolean): void {
-  const { id, state } = record;
+  const { id, state, reason = '' } = record;
   if (command.isJson) {
     const result = hasEnded(record) ? state : isStopped ? 'stopped' : 'blocked';
     printJson({ type: 'result', result, ...pipelineJson(record) });
@@ -84,7 +75,8 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   } else if (state === 'failed') {
     // A terminal shows the phases, and why one failed.
-    if (screen().isTTY !== true) complain(`signalbox: pipeline/${printable(id)}: failed${whyTold(record)}`);
+    const why = reason === '' ? '' : `: ${printable(reason)}`;
+    if (screen().isTTY !== true) complain(`signalbox: pipeline/${printable(id)}: failed${why}`);
     complain(`  see: signalbox pipeline status ${quoted(id)} --log`);
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   }
@@ -92,10 +84,6 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   // The signal decides the exit code then.
   if (isStopped && !hasEnded(record) && !readerGone.aborted) return;
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
-}
-
-function whyTold({ reason = '' }: PipelineRecord): string {
-  return reason === '' ? '' : `: ${printable(reason)}`;
 }
 
 export function standByTold(id: string, { holder, isGone, leaseEndsInMs }: OtherDriver): string {

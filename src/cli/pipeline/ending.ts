@@ -2,7 +2,6 @@
 import type { Command } from '../command.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
-import { withBox } from '../store.ts';
 import { askedBy, pipelineId } from './arguments.ts';
 import { noSuchPipeline } from './drive.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
@@ -20,18 +19,15 @@ Exit code 1 if there is no such pipeline, or if it was over before.`)
     .argument('<id>', 'of the pipeline', pipelineId)
     .option('--reason <text>', 'why; status shows it later', '')
     .option('--holder <id>', 'who cancels it (default: $SIGNALBOX_HOLDER)')
-    .action(async (id: string, { reason, holder }: { reason: string; holder?: string }) => {
+    .inStore(async ({ box, signal }, id: string, { reason, holder }: { reason: string; holder?: string }) => {
       const by = askedBy(holder);
-      await withBox(command, async (box, signal) => {
-        const record = await box.pipelines.cancel(id, { by, reason, signal });
-        if (record === undefined) throw noSuchPipeline(id);
-        if (command.isJson) printJson(pipelineJson(record));
-        if (record.state === 'cancelled' && record.cancel?.by === by) {
-          if (!command.isJson) print(printable(`pipeline/${id}: cancelled`));
-          return;
-        }
-        throw new CliExit(EXIT.no, `pipeline/${id}: it is ${record.state} already`, { outcome: record.state });
-      });
+      const record = await box.pipelines.cancel(id, { by, reason, signal });
+      if (record === undefined) throw noSuchPipeline(id);
+      const isOurs = record.state === 'cancelled' && record.cancel?.by === by;
+      if (command.isJson) printJson(pipelineJson(record));
+      else if (isOurs) print(printable(`pipeline/${id}: cancelled`));
+      if (isOurs) return;
+      throw new CliExit(EXIT.no, `pipeline/${id}: it is ${record.state} already`, { outcome: record.state });
     });
 }
 
@@ -45,15 +41,13 @@ Examples:
 
 Exit code 1 if there is no such pipeline, or if it has not ended: cancel it first.`)
     .argument('<id>', 'of the pipeline', pipelineId)
-    .action(async (id: string) => {
-      await withBox(command, async (box) => {
-        if (!(await box.pipelines.forget(id))) {
-          const record = await box.pipelines.show(id);
-          if (record === undefined) throw noSuchPipeline(id);
-          const message = `pipeline/${id}: it is ${record.state} and has not ended; cancel it first`;
-          throw new CliExit(EXIT.no, message, { outcome: record.state });
-        }
-        command.answer({ pipeline: id, outcome: 'forgotten' }, printable(`pipeline/${id}: deleted`));
-      });
+    .inStore(async ({ box }, id: string) => {
+      if (!(await box.pipelines.forget(id))) {
+        const record = await box.pipelines.show(id);
+        if (record === undefined) throw noSuchPipeline(id);
+        const message = `pipeline/${id}: it is ${record.state} and has not ended; cancel it first`;
+        throw new CliExit(EXIT.no, message, { outcome: record.state });
+      }
+      command.answer({ pipeline: id, outcome: 'forgotten' }, printable(`pipeline/${id}: deleted`));
     });
 }

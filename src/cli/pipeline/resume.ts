@@ -52,7 +52,7 @@ Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from n
     .option('--wait', 'stand by while another process drives it, and take over when that process is gone')
     .option('--runbook <file>', 'the program that defines the functions of its phases')
     .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
-    .option(...GRACE)
+    .duration(...GRACE)
     .option('--holder <id>', 'who decides (default: $SIGNALBOX_HOLDER)')
     .action(async (id: string, flags: Flags) => {
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;

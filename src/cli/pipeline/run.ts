@@ -1,7 +1,7 @@
 /** `signalbox pipeline run`: starts a pipeline and drives it. */
 import type { Command } from '../command.ts';
 import { runbookVariables } from '../../core/index.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { directoryOf } from '../directory.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printJson } from '../output.ts';
@@ -41,16 +41,12 @@ Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runb
     .argument('<file>', 'the runbook: YAML or JSON, a program that exports defineRunbook(…), or - for stdin')
     .option('--id <id>', 'of the pipeline (default: the name of the runbook and the time)', pipelineId)
     .option('-e, --env <name=value>', 'a variable for its commands, guards and holds (repeatable)', variable)
-    .option(
-      '--poll <duration>',
-      'how often to check files, branches, issues and commands (default: 2s)',
-      durationArgument,
-    )
-    .option('--command-timeout <duration>', "time limit of a guard's command (default: 60s)", durationArgument)
+    .duration('--poll', 'how often to check files, branches, issues and commands (default: 2s)')
+    .duration('--command-timeout', "time limit of a guard's command (default: 60s)")
     .option('--no-wait', 'exit with 75 when it is blocked, instead of waiting')
     .option('--issues <tracker>', 'the issue tracker of its guards: a JSON file, or github:OWNER/NAME')
     .option('-C, --dir <dir>', 'where its commands run (default: here)')
-    .option(...GRACE)
+    .duration(...GRACE)
     .option('--holder <id>', 'who starts it (default: $SIGNALBOX_HOLDER)')
     .action(async (file: string, flags: Flags) => {
       const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;

@@ -1,7 +1,7 @@
 /** Shows a pipeline to the user who drives it: a picture on a terminal, lines elsewhere, JSON for programs. */
 import type { Command } from '../command.ts';
 import type { PipelineRecord } from '../../core/index.ts';
-import { complain, paintFor, print, printable, printJson, screen } from '../output.ts';
+import { paintFor, print, printable, printJson, say, screen } from '../output.ts';
 import { withoutEscapes } from './columns.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
 import { Live } from './live.ts';
@@ -65,7 +65,7 @@ class Lines implements Show {
 
   say(line: string): void {
     this.#flush();
-    complain(`signalbox: ${printable(line)}`);
+    say(line);
   }
 
   over(): void {

@@ -1,16 +1,15 @@
 /** `signalbox pipeline status` and `pipeline list`. */
-import { type Command, Option } from '../command.ts';
+import type { Command } from '../command.ts';
 import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
-import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import type { PhaseLog } from '../../runtime/pipelines/log.ts';
-import type { PipelineView } from '../../runtime/pipelines/terms.ts';
+import type { ListedPipeline, PipelineView } from '../../runtime/pipelines/terms.ts';
 import { shown } from '../../failure.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printList } from '../listing.ts';
 import { look } from '../read-only.ts';
-import { warnOf } from '../malformed.ts';
-import { paintFor, print, printable, printJson, screen } from '../output.ts';
+import { joined, paintFor, print, printable, printJson, screen, warnOf } from '../output.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { pipelineId } from './arguments.ts';
 import { withoutEscapes } from './columns.ts';
@@ -45,29 +44,19 @@ Exit code 1 if there is no such pipeline.`)
         throw new CliExit(EXIT.usage, `pipeline/${id} has no phase ${shown(log)}; it has ${phases.join(', ')}`);
       }
       const logs = found.logs?.filter(({ phase }) => log === true || phase === log);
-      if (command.isJson) return printJson(statusJson(found.view, logs));
+      const { isDriven, cwd, host } = found.view;
+      if (command.isJson) return printJson({ ...pipelineJson(found.view), isDriven, cwd, host, ...given({ logs }) });
       warnOf(malformed);
       if (logs !== undefined) return printLogs(logs);
       printStatus(found.view);
     });
 }
 
-function statusJson(view: PipelineView, logs: readonly PhaseLog[] | undefined): object {
-  const { isDriven, cwd, host } = view;
-  return { ...pipelineJson(view), isDriven, cwd, host, ...(logs !== undefined && { logs }) };
-}
-
 function printStatus(view: PipelineView): void {
   const terminal = screen();
   const { width, paint } = layoutFor(terminal, paintFor(terminal));
-  const frame = {
-    width,
-    height: Number.POSITIVE_INFINITY,
-    paint,
-    now: Date.now(),
-    printed: [],
-    isDriven: view.isDriven,
-  };
+  const all = { width, height: Number.POSITIVE_INFINITY, paint };
+  const frame = { ...all, now: Date.now(), printed: [], isDriven: view.isDriven };
   for (const { text } of pictureOf(view, frame)) print(text);
   print('');
   print(
@@ -98,12 +87,12 @@ Examples:
   signalbox pipeline list
   signalbox pipeline list --status blocked
   signalbox pipeline list --json | jq .pipelines`)
-    .addOption(new Option('--status <status>', 'only pipelines with this status').choices(PIPELINE_STATES))
+    .oneOf('--status <status>', 'only pipelines with this status', PIPELINE_STATES)
     .option('--names', 'print only the ids, one per line')
     .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
       await printList(command, {
         names,
-        look: (box, onMalformed) => box.pipelines.list({ onMalformed, ...(state !== undefined && { state }) }),
+        look: (box, onMalformed) => box.pipelines.list({ onMalformed, ...given({ state }) }),
         all: (found) => found,
         name: ({ id }) => id,
         json: (found, malformed) => ({
@@ -123,10 +112,7 @@ export function listLines(records: readonly ListedPipeline[], layout: Layout): r
     const over = phases.filter((phase) => phase.state === 'done' || phase.state === 'skipped').length;
     const why = blocked === undefined ? reason : (blockedLines(blocked, now)[0] ?? '');
     const isLeft = !isDriven && !hasEnded(record);
-    const note = [
-      ...(why === '' ? [] : [why]),
-      ...(isLeft ? [`no process drives it; ${howToGoOn(record)[0]}`] : []),
-    ].join('; ');
+    const note = joined([why, isLeft ? `no process drives it; ${howToGoOn(record)[0]}` : ''], '; ');
     const cells = [
       id,
       shownState(record, isDriven),

@@ -33,8 +33,10 @@ function wakeLines({ wakeOn, polled, pollMs, againMs }: Extract<Blocked, { on: '
   return ways.length === 0 ? [] : [`checks again ${ways.join('; ')}`];
 }
 
-/** One short line per change: `merge: done after 3 s`. */
-/** `hasDecided`: the user has just answered the question that the pipeline waits for, so it is not asked again. */
+/**
+ * One short line per change: `merge: done after 3 s`. `hasDecided`: the user has just answered the question that the pipeline
+ * waits for, so it is not asked again.
+ */
 export function changesOf(
   before: PipelineRecord | undefined,
   after: PipelineRecord,
@@ -42,16 +44,12 @@ export function changesOf(
 ): readonly string[] {
   const name = `pipeline/${after.id}`;
   if (before === undefined && after.state === 'pending') return [`${name}: started`];
-  const taken = before === undefined ? [`${name}: driven from here, at ${placeOf(after)}`] : [];
+  const taken = before === undefined ? [`${name}: driven from here, at ${currentPhase(after) ?? after.state}`] : [];
   const phases = after.phases.flatMap((phase, at) => phaseChanges(before?.phases[at], phase, before === undefined));
   const current = currentPhase(after) ?? '';
   const isAnswered = before === undefined && hasDecided && after.blocked?.on === 'person';
   const blocked = isAnswered ? [] : blockedChanges(before, after, current);
   return [...taken, ...phases, ...blocked, ...endOf(before, after, name)];
-}
-
-function placeOf(record: PipelineRecord): string {
-  return currentPhase(record) ?? record.state;
 }
 
 function phaseChanges(before: PhaseRecord | undefined, after: PhaseRecord, isFirst: boolean): readonly string[] {

@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { ServerRefusal } from '../../client/problem.ts';
 import { FullScreen } from '../full-screen.ts';
-import { complain, printable } from '../output.ts';
+import { say } from '../output.ts';
 import { Voice } from '../run/voice.ts';
 
 const TOO_MANY = 429;
@@ -20,8 +20,8 @@ export function tellAway(trouble: Failure | undefined): void {
   if (isAway === isTold || FullScreen.isShown || Voice.current?.isSilent === true) return;
   isTold = isAway;
   const line = isAway ? `${trouble.message}; trying again` : 'the server is back';
-  if (Voice.current === undefined) complain(`signalbox: ${printable(line)}`);
-  else Voice.current.say(line);
+  const print = Voice.current?.say ?? say;
+  print(line);
 }
 
 export class Away {

@@ -5,6 +5,7 @@ import { type Condition, type Guard, type GuardOutcome, polledInputs, spoken, wa
 import { outcomeOf } from '../../core/guard/guard.ts';
 import { type CheckOptions, DEFAULT_POLL_MS, SHORTEST_POLL_AT_SERVER_MS } from '../../runtime/guards/executor.ts';
 import { asGuard, type GuardWaitOptions, isFinal, retryMs } from '../../runtime/guards/wait.ts';
+import { anyOf } from '../interrupt.ts';
 import { tell } from '../output.ts';
 import { Away } from './away.ts';
 
@@ -36,10 +37,6 @@ const ANSWER_MS = 3_000;
 const WAIT_MS = 30_000;
 /** What is shown may change with each look, such as a time. */
 const BETWEEN_MS = 100;
-
-function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
-  return AbortSignal.any(signals.filter((one) => one !== undefined));
-}
 
 /**
  * The server waits, and answers when something looks different. One that is away may come back in time. It looks at an event at

@@ -13,10 +13,10 @@ import { serverToken } from '../../runtime/location/server-token.ts';
 import type { EventHandler, EventPattern, ResyncEvent } from '../../runtime/observe/event-types.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { VerifyOptions } from '../../runtime/witness/log.ts';
-import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { holdsOf } from '../holding.ts';
 import { tell } from '../output.ts';
 import { tellAway } from './away.ts';
 import { remoteGuards, type Waits } from './guards.ts';
@@ -34,25 +34,15 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
   const token = serverToken(urls, process.env);
   const client = connect(urls, { token, retryMs: RETRY_MS, onAway: tellAway, ...given(options) });
   const parts = {
-    lock: client.lock.bind(client),
-    semaphore: client.semaphore.bind(client),
-    ensureLock: client.ensureLock.bind(client),
-    ensureSemaphore: client.ensureSemaphore.bind(client),
-    acquireAll: client.acquireAll.bind(client),
-    survey: client.survey.bind(client),
-    events: client.events.bind(client),
+    ...asIs(client, 'lock', 'semaphore', 'ensureLock', 'ensureSemaphore', 'acquireAll', 'survey', 'events', 'close'),
+    ...asIs(client, 'tasks', 'members', 'tokens', 'bus'),
     on: <Pattern extends EventPattern>(pattern: Pattern, handler: EventHandler<Pattern>) =>
       // A command that looks again gets the refusal itself, and ends with it.
       client.subscribe(pattern, handler, () => void handler(resync())),
-    close: client.close.bind(client),
     // The server watches over its store, and answers with what is wrong.
     over: undefined,
-    tasks: client.tasks,
-    members: client.members,
-    tokens: client.tokens,
-    bus: client.bus,
     witness: remoteWitness(client),
-    pipelines: remotePipelines(client),
+    pipelines: { ...asIs(client.pipelines, 'list', 'show', 'logs', 'forget'), ...remotePipelines(client) },
     guards: remoteGuards(client, judged),
     children: remoteChildren(client),
     explain: async (condition: Condition, _known: object, options: CheckOptions): Promise<Explanation> =>
@@ -61,6 +51,12 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
       eventsSince(client, pattern, at, listener, signal),
   };
   return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
+}
+
+/** What the client has under the same names. */
+function asIs<T extends object>(client: T, ...names: readonly (keyof T & string)[]): object {
+  const bound = (value: unknown): unknown => (typeof value === 'function' ? (value.bind(client) as unknown) : value);
+  return Object.fromEntries(names.map((name) => [name, bound(client[name])]));
 }
 
 /** What a handler gets if there are no events for it any more: look at the state. */
@@ -91,10 +87,7 @@ function judged(
   const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
   if (looked.length > 0 && waits === undefined)
     tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
-  return client.judged(condition, {
-    ...waits,
-    ...given({ own: typeof own === 'string' ? [own] : own, signal }),
-  });
+  return client.judged(condition, { ...waits, ...given({ own: typeof own === 'string' ? [own] : own, signal }) });
 }
 
 /** Holds through a server depend only on their time: nothing notes the command, and no process stops it if this one is killed. */
@@ -107,10 +100,7 @@ function remoteChildren(client: RemoteSignalbox): object {
         told.map(async ({ resource, hold: id }) => {
           const [kind, ...name] = resource.split('/');
           if (kind !== 'lock' && kind !== 'semaphore') return [];
-          const { locks, semaphores } = await client.survey({ resource: { kind, name: name.join('/') } });
-          const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap(
-            (one): readonly SurveyedHold[] => one.holds,
-          );
+          const holds = await holdsOf(client, { kind, name: name.join('/') }, true);
           return holds.filter((hold) => hold.id === id).map((grant) => ({ resource, grant }));
         }),
       );
@@ -142,20 +132,13 @@ async function verified(
 /** A server does not sign: with a key, it could sign for every user. */
 function remoteWitness({ witness }: RemoteSignalbox): object {
   return {
-    isOn: witness.isOn.bind(witness),
-    entries: witness.entries.bind(witness),
-    watch: witness.watch.bind(witness),
-    record: witness.record.bind(witness),
-    warnings: witness.warnings.bind(witness),
-    export: ({ only }: { readonly only?: readonly string[] } = {}) =>
-      witness.export(only === undefined ? {} : { only }),
+    ...asIs(witness, 'isOn', 'entries', 'watch', 'record', 'warnings'),
+    export: ({ only }: { readonly only?: readonly string[] } = {}) => witness.export(given({ only })),
     verify: (options: VerifyOptions) => verified(witness.export(), options),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();
-      throw new CliExit(
-        EXIT.usage,
-        '--sign does not work through a server, which makes the checkpoint: sign where the store is',
-      );
+      const why = 'which makes the checkpoint: sign where the store is';
+      throw new CliExit(EXIT.usage, `--sign does not work through a server, ${why}`);
     },
   };
 }

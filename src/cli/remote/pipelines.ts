@@ -7,6 +7,7 @@ import type { CancelOptions, DriveOutcome, ListedPipeline, ResumeOptions } from 
 import { Failure } from '../../failure.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { anyOf } from '../interrupt.ts';
 import { quoted } from '../pipeline/words.ts';
 import { Away } from './away.ts';
 
@@ -16,12 +17,7 @@ const LOOK_MS = 2_000;
 const AWAY_MS = 30_000;
 
 export function remotePipelines(client: RemoteSignalbox, clock: Clock = systemClock): object {
-  const { pipelines } = client;
   return {
-    list: pipelines.list.bind(pipelines),
-    show: pipelines.show.bind(pipelines),
-    logs: pipelines.logs.bind(pipelines),
-    forget: pipelines.forget.bind(pipelines),
     cancel: (id: string, options: CancelOptions) => cancelled(client, id, options, clock),
     resume: (id: string, options: ResumeOptions) => resumed(client, id, options, clock),
   };
@@ -93,7 +89,7 @@ async function followed(
       const isOver = signal?.aborted === true;
       if (away.trouble === undefined && (record === undefined || isEnough(record) || isOver)) return record;
       if (isOver) return undefined;
-      await pause(LOOK_MS, AbortSignal.any([wake.signal, ...(signal === undefined ? [] : [signal])]), clock);
+      await pause(LOOK_MS, anyOf(wake.signal, signal), clock);
     }
   } finally {
     void subscription.then((opened) => opened?.unsubscribe());

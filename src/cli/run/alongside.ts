@@ -59,7 +59,7 @@ export async function runAlongside(
       try {
         if (signals.left !== undefined) throw new Failure('closed', 'left');
         if (!held.isValid) throw new CliExit(EXIT.notAcquired, `${held.what}: lost before the command could begin`);
-        return await supervise(terms, [held], child, signals, voice, held.signal);
+        return await supervise({ terms, child, signals, voice, lost: held.signal }, [held]);
       } finally {
         await child.abandon();
       }

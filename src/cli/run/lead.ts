@@ -6,7 +6,7 @@ import { storeUrl } from '../../runtime/location/location.ts';
 import { candidateOf, LEADERS } from '../../runtime/members/lead.ts';
 import { isEtcdUrl } from '../../store/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, printable } from '../output.ts';
+import { say } from '../output.ts';
 import { isServerUrl } from '../remote/url.ts';
 import { LostWhileEnding, type RunEnded } from './ended.ts';
 import { requestOf, type RunOptions, type RunRequest } from './request.ts';
@@ -37,9 +37,9 @@ export async function leadWith(request: RunRequest, env: NodeJS.ProcessEnv): Pro
       return await run(turn, env, undefined);
     } catch (error) {
       if (!isLost(error)) throw error;
-      if (error.message !== '') complain(`signalbox: ${printable(error.message)}`);
+      if (error.message !== '') say(error.message);
       if (error instanceof LostWhileEnding) return error.ended;
-      complain('signalbox: no longer the leader; waiting for the next turn');
+      say('no longer the leader; waiting for the next turn');
     }
   }
 }
@@ -49,15 +49,12 @@ function warnOfOverlap({ graceMs, ttlMs }: RunRequest, url: string): void {
   const isShared = isEtcdUrl(url) || isServerUrl(url);
   if (!isShared || graceMs < ttlMs * LEFT_AT_LOSS) return;
   const most = `a tenth of --ttl (${Math.floor(ttlMs * LEFT_AT_LOSS)}ms)`;
-  complain(
-    `signalbox: --grace is not less than ${most}: after a loss, another machine may begin while the command still ends`,
-  );
+  say(`--grace is not less than ${most}: after a loss, another machine may begin while the command still ends`);
 }
 
 /** Lost while the command ran, or before it could begin. */
 function isLost(error: unknown): error is CliExit {
   if (!(error instanceof CliExit)) return false;
-  return (
-    error.exitCode === EXIT.lost || (error.exitCode === EXIT.notAcquired && error.message.includes('was lost before'))
-  );
+  const { exitCode, message } = error;
+  return exitCode === EXIT.lost || (exitCode === EXIT.notAcquired && message.includes('was lost before'));
 }

@@ -1,5 +1,5 @@
 /** Explains the loss of a hold that lasted as long as the rules of its lock or semaphore allow. */
-import { systemClock, timeLimit } from '../../clock.ts';
+import { systemClock, timeLimit, whenAborted } from '../../clock.ts';
 import { spoken } from '../../core/index.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -20,8 +20,8 @@ export async function limitTold(
   const of = /^(?:lock|semaphore)\//.test(resource) ? resourceArgument(resource) : undefined;
   if (why !== 'expired' || of?.kind === undefined) return undefined;
   const late = timeLimit(MOST_MS);
-  const given = new Promise<undefined>((resolve) => late.signal.addEventListener('abort', () => resolve(undefined)));
-  const survey = await Promise.race([box.survey({ resource: of, leases: false }).catch(() => undefined), given]);
+  const looked = box.survey({ resource: of, leases: false }).catch(() => undefined);
+  const survey = await Promise.race([looked, whenAborted(late.signal).then(() => undefined)]);
   late.cancel();
   const [one] = [...(survey?.locks ?? []), ...(survey?.semaphores ?? [])];
   const { maxHoldMs } = one?.limits ?? {};

@@ -50,7 +50,10 @@ export interface RunOptions {
 export function requestOf(argv: readonly string[], options: RunOptions): RunRequest {
   const [program, ...args] = argv;
   if (program === undefined || program === '') throw wrong('the command is missing; write it after --');
-  const wants = [...(options.lock ?? []).map(lockOf), ...(options.sem ?? []).map(semaphoreOf)];
+  const wants = [
+    ...(options.lock ?? []).map(lockOf),
+    ...(options.sem ?? []).map((text) => wantOf('--sem', wantedSlots(text))),
+  ];
   const { guard: guards = [] } = options;
   if (wants.length === 0 && guards.length > 0)
     throw wrong('a guard is checked while something is held; add --lock NAME or --sem NAME');
@@ -94,10 +97,6 @@ function lockOf(text: string): Want {
   if (name !== text)
     throw wrong(`--lock ${shown(text)} names a semaphore: use --sem ${name}. A lock of this very name is lock/${text}`);
   return wantOf('--lock', wantedLock(text));
-}
-
-function semaphoreOf(text: string): Want {
-  return wantOf('--sem', wantedSlots(text));
 }
 
 function wantOf(option: string, wanted: Wanted<Want>): Want {

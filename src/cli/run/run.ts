@@ -22,6 +22,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { anyOf } from '../interrupt.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
 import { quoted } from '../pipeline/words.ts';
 import { isServerUrl, notThroughServer } from '../remote/url.ts';
@@ -80,8 +81,12 @@ export async function run(
         const environment = childEnvironment(env, { url, holder: holderAmong(held, holder), mark, held, outer });
         const gate = { leads: !sharesTerminal, mark, given: stillOpen(descriptors) };
         const child = await GatedChild.start(program, argv, environment, gate);
-        const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
-        const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarded);
+        // The guards' commands get the environment of the command, so that a run inside one of them re-enters our holds.
+        const guarded = async (signal: AbortSignal): Promise<Blocking | undefined> => {
+          const own = [...new Set([...holds.map((hold) => hold.holder), ...(await holdersOf(box, outer))])];
+          return guarding?.check(box, { own, env: environment, signal }, voice);
+        };
+        const ended = await begun(box, request, holds, outer, child, signals, voice, limit.signal, guarding && guarded);
         if (!('guard' in ended)) return ended;
         // Others must be able to get what the guard waits for.
         await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
@@ -142,10 +147,8 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   if (refusal.kind === 'capacity-mismatch') {
     const { capacity, asked } = refusal;
     const ways = `write --sem ${name}, or change it: signalbox sem resize ${quoted(name)} --capacity ${asked}`;
-    return new CliExit(EXIT.usage, `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`, {
-      resource,
-      refusal,
-    });
+    const what = `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`;
+    return new CliExit(EXIT.usage, what, { resource, refusal });
   }
   if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   return new CliExit(EXIT.usage, `${told.message}: --sem ${name}=WEIGHT/CAPACITY`);
@@ -156,21 +159,6 @@ export type Held = Ground & Releasable & { readonly signal: AbortSignal };
 
 /** Checks the guards; aborts with the signal. */
 type Guarded = (signal: AbortSignal) => Promise<Blocking | undefined>;
-
-/** The guards' commands get the environment of the command, so that a run inside one of them re-enters our holds. */
-function guardedBy(
-  guarding: Guarding,
-  box: Signalbox,
-  holds: readonly Hold[],
-  outer: OuterHolds,
-  env: NodeJS.ProcessEnv,
-  voice: Voice,
-): Guarded {
-  return async (signal) => {
-    const own = [...new Set([...holds.map((hold) => hold.holder), ...(await holdersOf(box, outer))])];
-    return guarding.check(box, { own, env, signal }, voice);
-  };
-}
 
 /** Lets the child go, once its note is written and nothing of an earlier holder runs. */
 export async function begun(
@@ -192,10 +180,10 @@ export async function begun(
     const entered = await box.children.enter(holds, child.offspring, terms, asTold(outer));
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
-      const cut = AbortSignal.any([lost, signals.leaving, ...(late === undefined ? [] : [late])]);
+      const cut = anyOf(lost, signals.leaving, late);
       // With --no-wait the guards are still checked, once.
       const inTime = request.waitMs === 0 ? undefined : late;
-      const judging = AbortSignal.any([lost, signals.leaving, ...(inTime === undefined ? [] : [inTime])]);
+      const judging = anyOf(lost, signals.leaving, inTime);
       // Without a limit it would wait for ever for a process that it may not end; the lease's time is the limit.
       const unendableMs = request.waitMs === undefined ? request.ttlMs : Number.POSITIVE_INFINITY;
       const clearing = { children: box.children, graceMs, unendableMs, tell: voice.say, cut };
@@ -205,11 +193,10 @@ export async function begun(
         throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
       const open = left === undefined ? await guarded?.(judging).catch(unless(judging)) : undefined;
       if (signals.left !== undefined) throw new Failure('closed', 'left');
-      if (open === 'aborted' && inTime?.aborted === true)
-        throw new CliExit(
-          EXIT.notAcquired,
-          `the guards were not checked${within(request)}; the command was not started`,
-        );
+      if (open === 'aborted' && inTime?.aborted === true) {
+        const what = `the guards were not checked${within(request)}; the command was not started`;
+        throw new CliExit(EXIT.notAcquired, what);
+      }
       if (open !== undefined && open !== 'aborted') return open;
       // The last check before the child starts. If we are stopped here, the next run finds the note and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
@@ -217,7 +204,7 @@ export async function begun(
       if (left !== undefined)
         throw new CliExit(EXIT.notAcquired, `${left}; given up, and nothing was started beside it`);
       const explain = (loss: HoldLost): Promise<string | undefined> => limitTold(box, loss, since);
-      return await supervise({ ...request, explain }, holds, child, signals, voice, lost);
+      return await supervise({ terms: { ...request, explain }, child, signals, voice, lost }, holds);
     } finally {
       if (!child.isLeft) await box.children.forget(entered.keys).catch(() => undefined);
     }
@@ -249,9 +236,8 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
     const [name = argv[0], ...rest] = originalArguments(argv);
     return [name, ...rest];
   } catch (error) {
-    throw error instanceof BytesLost
-      ? new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${error.message}`)
-      : error;
+    if (!(error instanceof BytesLost)) throw error;
+    throw new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${error.message}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Starts the command and supervises it: passes signals on, ends it when a hold is lost, and ends what it leaves behind. */
+import { whenAborted } from '../../clock.ts';
 import { end, type Ended, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
@@ -27,29 +28,33 @@ export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'> & {
   readonly explain?: (loss: HoldLost) => Promise<string | undefined>;
 };
 
-export async function supervise(
-  request: Terms,
-  holds: readonly Releasable[],
-  child: GatedChild,
-  signals: Attention,
-  voice: Voice,
-  lost: AbortSignal,
-): Promise<RunEnded> {
+/** A command, and what attends to it. */
+export interface Supervised {
+  readonly terms: Terms;
+  readonly child: GatedChild;
+  readonly signals: Attention;
+  readonly voice: Voice;
+  /** Aborts when a hold is lost. */
+  readonly lost: AbortSignal;
+}
+
+export async function supervise(supervised: Supervised, holds: readonly Releasable[]): Promise<RunEnded> {
+  const { terms, child, signals, lost } = supervised;
   signals.running((signal) => pass(child, signal));
   const noMoreStops = child.leads ? undefined : stopWithChild(child.pid);
-  const losing = onceAborted(lost);
+  const losing = whenAborted(lost).then(() => 'aborted' as const);
   // Checked after we began to listen: the command may have stopped itself before.
   child.letGo();
   try {
     const first = await Promise.race([child.ended, losing]);
-    if (first === 'aborted') await afterLoss(request, child, signals, voice, lost);
+    if (first === 'aborted') await afterLoss(supervised);
     const isTold = first === 'aborted';
     const ended = await child.ended;
     signals.ending();
-    await clearStragglers(request, child, signals, voice, lost);
+    await clearStragglers(supervised);
     const outcomes = await released(holds, ended);
     if (lost.aborted || outcomes.some((kind) => kind === 'already-lost' || kind === 'not-owner')) {
-      throw new CliExit(EXIT.lost, isTold ? '' : await lossTold(request, lost));
+      throw new CliExit(EXIT.lost, isTold ? '' : await lossTold(terms, lost));
     }
     return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
   } finally {
@@ -72,13 +77,7 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
   }
 }
 
-async function afterLoss(
-  terms: Terms,
-  child: GatedChild,
-  signals: Attention,
-  voice: Voice,
-  lost: AbortSignal,
-): Promise<void> {
+async function afterLoss({ terms, child, signals, voice, lost }: Supervised): Promise<void> {
   const { onLost, graceMs } = terms;
   const told = lossTold(terms, lost);
   if (onLost === 'warn') return voice.say(`${await told}; the command continues`);
@@ -92,25 +91,16 @@ async function afterLoss(
 }
 
 /** Processes that the command left behind delay the release, but at most for the grace. */
-async function clearStragglers(
-  { graceMs, onLost }: Terms,
-  child: GatedChild,
-  signals: Attention,
-  voice: Voice,
-  lost: AbortSignal,
-): Promise<void> {
+async function clearStragglers({ terms, child, signals, voice, lost }: Supervised): Promise<void> {
+  const { graceMs, onLost } = terms;
   const { offspring } = child;
   const impatient = onLost === 'warn' ? undefined : lost;
   if (await isGoneWithin(offspring, true, graceMs, signals.hurrying, impatient)) return;
   const remains = remainsOf(offspring, true);
   const pids = remains.kind === 'some' ? remains.pids.join(', ') : '';
   voice.say(`the command has ended but left processes behind: ${pids}; ending them`);
-  child.isLeft = !(await end(offspring, {
-    graceMs: Math.min(graceMs, LAST_MOMENT_MS),
-    isOwn: true,
-    hurrying: signals.hurrying,
-    giveUpMs: GIVE_UP_MS,
-  }));
+  const patience = { graceMs: Math.min(graceMs, LAST_MOMENT_MS), hurrying: signals.hurrying, giveUpMs: GIVE_UP_MS };
+  child.isLeft = !(await end(offspring, { ...patience, isOwn: true }));
   if (child.isLeft) voice.say(`cannot end these processes: ${pids}`);
 }
 
@@ -127,11 +117,4 @@ async function lossTold({ explain }: Terms, lost: AbortSignal): Promise<string> 
   // To this process, a silent store and its own stop look the same.
   if (reason?.why === 'disconnected') return `${reason.message} (this process may have been stopped)`;
   return reason?.message ?? 'the hold was lost before it could be released';
-}
-
-function onceAborted(signal: AbortSignal): Promise<'aborted'> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve('aborted');
-    else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
-  });
 }

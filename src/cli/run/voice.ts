@@ -8,7 +8,7 @@
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { systemClock } from '../../clock.ts';
-import { complain, printable } from '../output.ts';
+import { printable, say } from '../output.ts';
 import { fit, wrapped } from '../pipeline/columns.ts';
 
 const STDERR = 2;
@@ -56,7 +56,7 @@ export class Voice {
   /** Prints a message that matters everywhere, terminal or not. */
   readonly say = (text: string): void => {
     this.#erase();
-    complain(`signalbox: ${printable(text)}`);
+    say(text);
   };
 
   /** Whether the user asked for silence about waits. */

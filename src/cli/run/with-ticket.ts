@@ -59,8 +59,9 @@ export async function acquireWithTicket(
   const until = waitMs === undefined ? undefined : systemClock.monotonic() + waitMs;
   const got: Got[] = [];
   const holds: Hold[] = [];
+  const inOrder = [...wants].sort((one, other) => (resourceOf(one) < resourceOf(other) ? -1 : 1));
   try {
-    for (const want of [...wants].sort(byName)) {
+    for (const want of inOrder) {
       const known = (await requestsFor(box, argumentOf(want))).find(({ id }) => tickets.includes(id))?.id;
       got.push({ want, held: await heldAfter(box, want, got, { ...options, until, known }) });
     }
@@ -99,13 +100,14 @@ async function heldAfter(
   options: TicketOptions & { readonly until: number | undefined; readonly known: string | undefined },
 ): Promise<DetachedHold> {
   const { until, known, signal, onWaiting, tell, holder, priority, reason, metadata, within } = options;
-  const asked = { holder, ...given({ priority, reason, metadata, within }), ttlMs: TICKET_MS };
+  const own = 'lock' in want ? { mode: want.mode ?? 'exclusive' } : { weight: want.weight ?? 1 };
+  const asked = { holder, ...given({ priority, reason, metadata, within }), ttlMs: TICKET_MS, ...own };
   const one = ticketed(box, want);
   let ticket = known;
   for (;;) {
     const left = until === undefined ? undefined : Math.max(0, until - systemClock.monotonic());
     const answer: TicketAnswer<DetachedHold> = await collectOrAsk(one, {
-      options: { ...asked, ...detailsOf(want) },
+      options: asked,
       ticket,
       waitMs: before.length === 0 ? left : Math.min(left ?? RENEW_MS, RENEW_MS),
       signal: signal ?? new AbortController().signal,
@@ -151,13 +153,5 @@ function ticketed(
   want: Want,
 ): Ticketed<DetachedHold> & Pick<ReturnType<Signalbox['lock']>, 'renew' | 'release'> {
   if ('lock' in want) return box.lock(want.lock);
-  return box.semaphore(want.semaphore, want.capacity === undefined ? {} : { capacity: want.capacity }) as never;
-}
-
-function detailsOf(want: Want): object {
-  return 'lock' in want ? { mode: want.mode ?? 'exclusive' } : { weight: want.weight ?? 1 };
-}
-
-function byName(one: Want, other: Want): number {
-  return resourceOf(one) < resourceOf(other) ? -1 : 1;
+  return box.semaphore(want.semaphore, given({ capacity: want.capacity })) as never;
 }

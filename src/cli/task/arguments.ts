@@ -28,10 +28,3 @@ export function textArgument(text: string): readonly [from: string | undefined, 
     throw new InvalidArgumentError(`${from} cannot be read: ${(error as Error).message}`);
   }
 }
-
-/** Collects an option that may be given several times. */
-export function all(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value];
-}
-
-export const none: readonly string[] = [];

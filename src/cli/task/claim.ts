@@ -1,15 +1,14 @@
 /** `signalbox task claim`: a detached claim, which lasts for its time and is renewed by hand. */
 import type { Command } from '../command.ts';
-import { NotAcquired, type Refusal } from '../../runtime/refusal.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
-import { durationArgument, given } from '../arguments.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
 import { handOver, jsonText, named, tell } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
 import { withBox } from '../store.ts';
-import { all, none, taskId } from './arguments.ts';
+import { taskId } from './arguments.ts';
 
 interface Flags {
   readonly holder?: string;
@@ -21,13 +20,9 @@ interface Flags {
 export function claim(command: Command): void {
   addHolder(command)
     .argument('[id]', 'of the task (default: the best pending task that this worker can do)', taskId)
-    .option(
-      '--ttl <duration>',
-      'the task is pending again after this time without a renewal (default: 60s)',
-      durationArgument,
-    )
-    .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .option('--wait <duration>', 'wait at most this long for it (default: do not wait)', durationArgument)
+    .duration('--ttl', 'the task is pending again after this time without a renewal (default: 60s)')
+    .list('--capability <name>', 'what this worker can do (repeatable)')
+    .duration('--wait', 'wait at most this long for it (default: do not wait)')
     .about(`claim a task, or the next one, and print its token
 
 Examples:
@@ -43,13 +38,8 @@ Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it
       const work = async (box: Signalbox, signal: AbortSignal): Promise<void> => {
         const { ttl, capability } = flags;
         const wait = limit.leftMs ?? 0;
-        const options = {
-          holder: holderOf(flags),
-          capabilities: capability,
-          waitMs: wait,
-          signal,
-          ...given({ ttlMs: ttl }),
-        };
+        const worker = { holder: holderOf(flags), capabilities: capability };
+        const options = { ...worker, waitMs: wait, signal, ...given({ ttlMs: ttl }) };
         if (wait > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
         const claim = await claimed(
           flags.wait,
@@ -57,28 +47,20 @@ Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it
         );
         try {
           signal.throwIfAborted();
-          handOver(shown(command, claim, id === undefined));
+          const { id: task, holder, token, ttlMs, renewWithinMs, attempt, data } = claim;
+          const json = { task, holder, token, ttlMs, renewWithinMs, attempt, data };
+          const line = id === undefined ? `${token} ${named(task)}` : String(token);
+          handOver(command.isJson ? jsonText(json) : line);
         } catch (error) {
           // No one knows of this claim, so it is released.
           await box.tasks.release(claim.id, { token: claim.token });
           if (error instanceof CliExit) throw error;
-          throw new CliExit(
-            EXIT.notAcquired,
-            `task/${claim.id}: the token could not be printed, so the claim was released`,
-          );
+          const what = `task/${claim.id}: the token could not be printed, so the claim was released`;
+          throw new CliExit(EXIT.notAcquired, what);
         }
       };
       await withBox(command, work, { limit });
     });
-}
-
-function shown(
-  command: Command,
-  { id, holder, token, ttlMs, renewWithinMs, attempt, data }: DetachedClaim,
-  isNext: boolean,
-): string {
-  if (command.isJson) return jsonText({ task: id, holder, token, ttlMs, renewWithinMs, attempt, data });
-  return isNext ? `${token} ${named(id)}` : String(token);
 }
 
 /**
@@ -93,12 +75,9 @@ export async function claimed<T>(waitMs: number | undefined, claiming: Promise<T
     const { resource, refusal } = error;
     const isLate = refusal.kind === 'timed-out' && waitMs !== undefined;
     const refused = isLate ? new NotAcquired(resource, { ...refusal, waitedMs: waitMs }) : error;
-    if (isNothing(resource, refusal))
-      throw new CliExit(EXIT.no, refused.message, { resource, refusal: refused.refusal });
+    const isNothing =
+      ['none', 'missing', 'finished'].includes(refusal.kind) || (refusal.kind === 'timed-out' && resource === 'task');
+    if (isNothing) throw new CliExit(EXIT.no, refused.message, { resource, refusal: refused.refusal });
     throw refused;
   }
-}
-
-function isNothing(resource: string, { kind }: Refusal): boolean {
-  return kind === 'none' || kind === 'missing' || kind === 'finished' || (kind === 'timed-out' && resource === 'task');
 }

@@ -3,10 +3,9 @@ import type { Command } from '../command.ts';
 import { type ClaimName, type Json, type NotOwner, spoken } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
-import { person } from '../breaking.ts';
+import { person } from '../holding.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { print, printable, printJson } from '../output.ts';
-import { withBox } from '../store.ts';
+import { printable } from '../output.ts';
 import { jsonArgument, taskId } from './arguments.ts';
 
 interface ClaimFlags {
@@ -25,11 +24,9 @@ function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
   const fromEnvironment = token === undefined ? process.env['SIGNALBOX_HOLDER'] || undefined : undefined;
   const claim = given({ holder: holder ?? fromEnvironment, token });
   if (Object.keys(claim).length > 0) return claim;
+  const what = `task/${id}: --token or --holder is missing: it says which claim is meant`;
   const accepted = 'use: --token NUMBER, --holder ID, or SIGNALBOX_HOLDER in the environment';
-  throw new CliExit(
-    EXIT.usage,
-    `task/${id}: --token or --holder is missing: it says which claim is meant\n  ${accepted}`,
-  );
+  throw new CliExit(EXIT.usage, `${what}\n  ${accepted}`);
 }
 
 export function renew(command: Command): void {
@@ -40,22 +37,20 @@ Example:
   signalbox task renew build-7 --token "$TOKEN"
 
 Exit codes: 76 the claim was lost, 77 another worker has the task.`)
-    .action(async (id: string, flags: ClaimFlags) => {
-      await withBox(command, async (box) => {
-        const outcome = await box.tasks.renew(id, claimOf(id, flags));
-        if (outcome.kind === 'lost') {
-          throw new CliExit(EXIT.lost, `task/${id}: the claim was lost because its time was over; claim it again`, {
-            outcome: outcome.kind,
-          });
-        }
-        if (outcome.kind === 'not-owner') {
-          throw new CliExit(EXIT.notPermitted, `task/${id}: another worker has it`, { outcome: outcome.kind });
-        }
-        const { kind, ...times } = outcome;
-        if (command.isJson) printJson({ task: id, outcome: kind, ...times });
-        else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
-        else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
-      });
+    .inStore(async ({ box }, id: string, flags: ClaimFlags) => {
+      const outcome = await box.tasks.renew(id, claimOf(id, flags));
+      const { kind, ...times } = outcome;
+      if (outcome.kind === 'lost') {
+        const what = `task/${id}: the claim was lost because its time was over; claim it again`;
+        throw new CliExit(EXIT.lost, what, { outcome: kind });
+      }
+      if (outcome.kind === 'not-owner')
+        throw new CliExit(EXIT.notPermitted, `task/${id}: another worker has it`, { outcome: kind });
+      const isAttached = outcome.kind === 'attached';
+      const told = isAttached
+        ? 'held by a running process, which renews it itself'
+        : `renewed for ${spoken(outcome.ttlMs)}`;
+      command.answer({ task: id, outcome: kind, ...times }, `task/${id}: ${told}`);
     });
 }
 
@@ -71,32 +66,26 @@ Examples:
 
 Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it, or if another claim than that
 of --token has it; --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`)
-    .action(async (id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
-      await withBox(command, async (box) => {
-        if (flags.force !== true) {
-          if (flags.reason !== undefined) throw new CliExit(EXIT.usage, '--reason needs --force');
-          return tellEnd(command, id, await box.tasks.release(id, claimOf(id, flags)));
-        }
-        if ((flags.reason ?? '') === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
-        const by = {
-          holder: flags.holder ?? person(),
-          reason: flags.reason as string,
-          ...given({ token: flags.token }),
-        };
-        const outcome = await box.tasks.forceRelease(id, by);
-        if (outcome.kind === 'not-claimed') {
-          const why =
-            outcome.status === undefined
-              ? 'there is no such task'
-              : outcome.status === 'running'
-                ? `token ${flags.token ?? ''} does not have it any more: another claim does`
-                : `no worker has it: it is ${outcome.status}`;
-          throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
-        }
-        const { owner } = outcome;
-        if (command.isJson) printJson({ task: id, outcome: outcome.kind, owner, by: by.holder, reason: by.reason });
-        else print(printable(`task/${id}: taken from ${owner}`));
-      });
+    .inStore(async ({ box }, id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
+      if (flags.force !== true) {
+        if (flags.reason !== undefined) throw new CliExit(EXIT.usage, '--reason needs --force');
+        return tellEnd(command, id, await box.tasks.release(id, claimOf(id, flags)));
+      }
+      const { token, holder = person(), reason = '' } = flags;
+      if (reason === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
+      const outcome = await box.tasks.forceRelease(id, { holder, reason, ...given({ token }) });
+      if (outcome.kind === 'not-claimed') {
+        const why =
+          outcome.status === undefined
+            ? 'there is no such task'
+            : outcome.status === 'running'
+              ? `token ${token ?? ''} does not have it any more: another claim does`
+              : `no worker has it: it is ${outcome.status}`;
+        throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
+      }
+      const { owner } = outcome;
+      const taken = { task: id, outcome: outcome.kind, owner, by: holder, reason };
+      command.answer(taken, printable(`task/${id}: taken from ${owner}`));
     });
 }
 
@@ -110,10 +99,8 @@ Examples:
   signalbox task complete build-7 --holder agent:7 --result '{"image":"app:7"}'
 
 If the claim was lost before, nothing changes: exit code 77.`)
-    .action(async (id: string, flags: ClaimFlags & { result?: Json }) => {
-      await withBox(command, async (box) =>
-        tellEnd(command, id, await box.tasks.complete(id, claimOf(id, flags), flags.result)),
-      );
+    .inStore(async ({ box }, id: string, flags: ClaimFlags & { result?: Json }) => {
+      tellEnd(command, id, await box.tasks.complete(id, claimOf(id, flags), flags.result));
     });
 }
 
@@ -129,10 +116,9 @@ Examples:
 
 While retries are left (task publish --retries) it is pending again; after that it has failed.
 If the claim was lost before, nothing changes: exit code 77.`)
-    .action(async (id: string, flags: ClaimFlags & { reason: string; retry: boolean }) => {
-      await withBox(command, async (box) =>
-        tellEnd(command, id, await box.tasks.fail(id, claimOf(id, flags), flags.reason, { retry: flags.retry })),
-      );
+    .inStore(async ({ box }, id: string, flags: ClaimFlags & { reason: string; retry: boolean }) => {
+      const { reason, retry } = flags;
+      tellEnd(command, id, await box.tasks.fail(id, claimOf(id, flags), reason, { retry }));
     });
 }
 
@@ -146,18 +132,12 @@ const TOLD: Readonly<Record<Exclude<EndOutcome['kind'], 'not-owner'>, string>> =
 function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
   if (outcome.kind === 'not-owner') throw notOwner(id, outcome);
   const { kind, ...details } = outcome;
-  command.answer({ task: id, outcome: kind, ...details }, `task/${id}: ${TOLD[kind]}${pauseTold(outcome)}`);
-}
-
-function pauseTold(outcome: EndOutcome): string {
-  return outcome.kind === 'retried' && outcome.backoffMs > 0 ? ` in ${spoken(outcome.backoffMs)}` : '';
+  const when = outcome.kind === 'retried' && outcome.backoffMs > 0 ? ` in ${spoken(outcome.backoffMs)}` : '';
+  command.answer({ task: id, outcome: kind, ...details }, `task/${id}: ${TOLD[kind]}${when}`);
 }
 
 function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {
   const whose = owner === undefined ? `no worker has it: it is ${status}` : `${owner} has it, and it is ${status}`;
-  return new CliExit(EXIT.notPermitted, `task/${id}: not yours; ${whose}`, {
-    outcome: kind,
-    owner: owner ?? null,
-    status,
-  });
+  const details = { outcome: kind, owner: owner ?? null, status };
+  return new CliExit(EXIT.notPermitted, `task/${id}: not yours; ${whose}`, details);
 }

@@ -21,6 +21,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { endPersistently, type EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { RunEnded } from '../run/ended.ts';
 import type { OnLost } from '../arguments.ts';
+import { anyOf } from '../interrupt.ts';
 import { begun } from '../run/run.ts';
 import type { Attention } from '../run/supervise.ts';
 import type { Voice } from '../run/voice.ts';
@@ -107,7 +108,7 @@ async function runWith(
   let outcome: EndOutcome | undefined;
   let error: Error | undefined;
   let endedAs: RunEnded | undefined;
-  const lost = stop === undefined ? claim.signal : AbortSignal.any([claim.signal, stop]);
+  const lost = anyOf(claim.signal, stop);
   const ending = async (ended: Ended): Promise<EndOutcome> => {
     endedAs = ended;
     const isGivenUp = (signals.wasInterrupted || stop?.aborted === true) && exitCodeOf(ended) !== 0;

@@ -1,7 +1,6 @@
 /** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
 import type { Command } from '../command.ts';
-import { durationOption, limitArgument, type OnLost, onLostArgument } from '../arguments.ts';
-import { all, none } from './arguments.ts';
+import { type OnLost, onLostArgument } from '../arguments.ts';
 
 export interface CommandFlags {
   readonly holder?: string;
@@ -14,19 +13,10 @@ export interface CommandFlags {
 export function addCommandOptions(command: Command): Command {
   return command
     .option('--holder <id>', 'who claims it (default: $SIGNALBOX_HOLDER, or a new name)')
-    .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .addOption(
-      durationOption(
-        '--ttl',
-        'the lease: how long the claim outlives this process if it vanishes',
-        '15s',
-        limitArgument,
-      ),
-    )
+    .list('--capability <name>', 'what this worker can do (repeatable)')
+    .limit('--ttl', 'the lease: how long the claim outlives this process if it vanishes', '15s')
     .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', onLostArgument, 'term')
-    .addOption(
-      durationOption('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', '5s'),
-    );
+    .duration('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', '5s');
 }
 
 /** What stands before `--` and after it; commander drops the dashes. */

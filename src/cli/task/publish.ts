@@ -1,10 +1,9 @@
 /** `signalbox task publish`. */
 import type { Command } from '../command.ts';
 import type { Json, TaskStatus } from '../../core/index.ts';
-import { durationArgument, given, numberArgument } from '../arguments.ts';
+import { given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { withBox } from '../store.ts';
-import { all, jsonArgument, none, taskId } from './arguments.ts';
+import { jsonArgument, taskId } from './arguments.ts';
 
 interface Flags {
   readonly data?: Json;
@@ -32,39 +31,33 @@ The options become part of the data. Exit code 1 if the id is taken: the existin
 forget ID makes the id free again.`)
     .argument('<id>', 'of the new task', taskId)
     .option('--data <json>', 'the data for the worker: JSON, @FILE, or - for stdin (default: {})', jsonArgument)
-    .option('--capability <name>', 'only workers with this capability may claim it (repeatable)', all, none)
+    .list('--capability <name>', 'only workers with this capability may claim it (repeatable)')
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
-    .option('--depends-on <id>', 'cannot be claimed before this task is complete (repeatable)', all, none)
+    .list('--depends-on <id>', 'cannot be claimed before this task is complete (repeatable)')
     .option('--retries <number>', 'how often to try it again after it has failed (default: 0)', numberArgument)
-    .option(
-      '--backoff <duration>',
-      'pause before the first retry, twice as long before each later one',
-      durationArgument,
-    )
+    .duration('--backoff', 'pause before the first retry, twice as long before each later one')
     .option('--loss-limit <number>', 'it fails once this many workers died over it (default: 3)', numberArgument)
     .option('--sensitive', 'the witness enters only hashes of its data, result and reasons')
     .option('--holder <id>', 'who publishes it (default: $SIGNALBOX_HOLDER)')
-    .action(async (id: string, flags: Flags) => {
-      await withBox(command, async (box) => {
-        const { data = {}, capability, dependsOn, priority, retries } = flags;
-        const { backoff: backoffMs, lossLimit, sensitive } = flags;
-        const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || undefined);
-        const options = given({
-          by,
-          priority,
-          retries,
-          backoffMs,
-          lossLimit,
-          sensitive,
-          capabilities: capability.length > 0 ? capability : undefined,
-          dependsOn: dependsOn.length > 0 ? dependsOn.map(taskId) : undefined,
-        });
-        const outcome = await box.tasks.publish(id, data, options);
-        if (outcome.kind === 'exists') {
-          throw exists(id, outcome.status);
-        }
-        command.answer({ task: id, outcome: outcome.kind }, `task/${id}: published`);
+    .inStore(async ({ box }, id: string, flags: Flags) => {
+      const { data = {}, capability, dependsOn, priority, retries } = flags;
+      const { backoff: backoffMs, lossLimit, sensitive } = flags;
+      const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || undefined);
+      const options = given({
+        by,
+        priority,
+        retries,
+        backoffMs,
+        lossLimit,
+        sensitive,
+        capabilities: capability.length > 0 ? capability : undefined,
+        dependsOn: dependsOn.length > 0 ? dependsOn.map(taskId) : undefined,
       });
+      const outcome = await box.tasks.publish(id, data, options);
+      if (outcome.kind === 'exists') {
+        throw exists(id, outcome.status);
+      }
+      command.answer({ task: id, outcome: outcome.kind }, `task/${id}: published`);
     });
 }
 

@@ -1,15 +1,13 @@
 /** Carries out `task run`: claims one task, runs a command for it, and ends the task as the command ended. */
 import type { Command } from '../command.ts';
 import { spoken } from '../../core/index.ts';
-import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, printable, printJson, printText, tell } from '../output.ts';
+import { printJson, printText, say, tell } from '../output.ts';
 import { attended } from '../run/attended.ts';
 import type { RunEnded } from '../run/ended.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
 import { opened } from '../run/run.ts';
-import type { Signals } from '../run/signals.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { claimed } from './claim.ts';
 import { programOf, workerName } from './command.ts';
@@ -31,7 +29,11 @@ export async function runTask(
       opened(url, ttlMs, witness, signal),
     );
     try {
-      const claim = await claimOf(box, id, flags, limit.leftMs, signals);
+      const worker = { holder: workerName('run', flags), capabilities: flags.capability };
+      const options = { ...worker, waitMs: limit.leftMs ?? 0, signal: signals.leaving };
+      if (options.waitMs > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
+      const { tasks } = box;
+      const claim = await claimed(flags.wait, id === undefined ? tasks.claimNext(options) : tasks.claim(id, options));
       const onOutput = command.isJson ? (): void => undefined : printText;
       const end = await runJob(box, claim, { ...program, leads: !sharesTerminal, onOutput }, signals, voice);
       return told(command, claim, end);
@@ -41,25 +43,12 @@ export async function runTask(
   });
 }
 
-function claimOf(
-  box: Signalbox,
-  id: string | undefined,
-  flags: RunFlags,
-  waitMs: number | undefined,
-  signals: Signals,
-): Promise<TaskClaim> {
-  const { capability: capabilities } = flags;
-  const options = { holder: workerName('run', flags), capabilities, waitMs: waitMs ?? 0, signal: signals.leaving };
-  if (options.waitMs > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
-  return claimed(flags.wait, id === undefined ? box.tasks.claimNext(options) : box.tasks.claim(id, options));
-}
-
 function told(command: Command, { id }: TaskClaim, { ended, outcome, error }: JobEnd): RunEnded {
   if (error !== undefined) throw error;
   if (outcome === undefined) throw new CliExit(EXIT.lost, `task/${id}: the claim was lost while the command ran`);
   const { kind, ...details } = outcome;
   if (command.isJson) printJson({ task: id, outcome: kind, ...details });
-  else complain(`signalbox: ${printable(outcomeTold(id, outcome))}`);
+  else say(outcomeTold(id, outcome));
   return ended;
 }
 

@@ -1,6 +1,5 @@
 /** `signalbox task run [ID] -- CMD`: claims one task, runs a command for it, and ends the task as the command ended. */
 import type { Command } from '../command.ts';
-import { durationArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { taskId } from './arguments.ts';
 import { addCommandOptions, aroundDashes, type CommandFlags } from './options.ts';
@@ -30,7 +29,7 @@ export function run(command: Command): void {
   addCommandOptions(command.description('claim a task, run a command for it, and complete or fail it'))
     .usage('[options] [ID] -- COMMAND [ARGUMENT…]')
     .argument('<command...>', 'the id of a task (default: the next one), then -- and what to run')
-    .option('--wait <duration>', 'wait at most this long for a task (default: do not wait)', durationArgument)
+    .duration('--wait', 'wait at most this long for a task (default: do not wait)')
     .addHelpText('after', EXAMPLES)
     .action(async (words: string[], flags: RunFlags) => {
       const { ids, command: argv } = aroundDashes(words);

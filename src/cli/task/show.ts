@@ -1,5 +1,5 @@
 /** `signalbox task show` and `task list`. */
-import { type Command, Option } from '../command.ts';
+import type { Command } from '../command.ts';
 import { blockerTold, spoken, type TaskStatus } from '../../core/index.ts';
 import type { SurveyedSession } from '../../runtime/observe/survey/index.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
@@ -48,7 +48,7 @@ Examples:
   signalbox task list --limit 100 --after build-1099      the next hundred
 
 Without --limit and --after all tasks, in the order in which they were published.`)
-    .addOption(new Option('--status <status>', 'only tasks with this status').choices(STATUSES))
+    .oneOf('--status <status>', 'only tasks with this status', STATUSES)
     .option('--names', 'print only the ids, one per line')
     .option('--limit <number>', 'at most this many, in the order of their ids', countArgument)
     .option('--after <id>', 'only ids that come after this one: the next page', taskId)

@@ -15,7 +15,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, plural, printable, printJson, printText } from '../output.ts';
+import { plural, printJson, printText, say } from '../output.ts';
 import { NOT_STARTED } from '../run/attended.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { Voice } from '../run/voice.ts';
@@ -86,12 +86,11 @@ class Crew {
     closing.addEventListener('abort', () => {
       // A store that is over ends the tasks too.
       if (this.#running > 0 && !Failure.is(closing.reason, 'closed'))
-        this.#say(`finishing ${plural(this.#running, 'task')}; Ctrl-C again to give up`);
+        say(`finishing ${plural(this.#running, 'task')}; Ctrl-C again to give up`);
     });
     // The worker that it killed cannot say so.
     const lost = await this.#box.on('task:failed', (event) => {
-      if (event.type !== 'resync' && event.losses !== undefined)
-        this.#say(`${event.resource}: failed: ${event.reason}`);
+      if (event.type !== 'resync' && event.losses !== undefined) say(`${event.resource}: failed: ${event.reason}`);
     });
     // If one line fails, the others end too: they would meet the same error.
     const failed = new AbortController();
@@ -110,10 +109,8 @@ class Crew {
   }
 
   #endIdle(): void {
-    if (this.#elsewhere > 0)
-      this.#say(
-        `nothing left to do here; ${plural(this.#elsewhere, 'task')} ${this.#elsewhere === 1 ? 'is' : 'are'} still running under other workers`,
-      );
+    const others = `${plural(this.#elsewhere, 'task')} ${this.#elsewhere === 1 ? 'is' : 'are'}`;
+    if (this.#elsewhere > 0) say(`nothing left to do here; ${others} still running under other workers`);
     const failed = this.#failed.size;
     if (failed > 0) throw new CliExit(EXIT.no, `${plural(failed, 'task')} failed; ${SEE_FAILED}`);
   }
@@ -127,7 +124,7 @@ class Crew {
       } catch (error) {
         if (over.aborted && error instanceof NotAcquired) return;
         if (!isPassing(error)) throw error;
-        this.#say(`${error.message}; trying again`);
+        say(`${error.message}; trying again`);
         await pause(TROUBLE_MS, over);
       }
     }
@@ -170,7 +167,7 @@ class Crew {
     const claim = `${id} ${token}`;
     if (this.#told.has(claim)) return;
     this.#told.add(claim);
-    this.#say(`task/${id}: the process of its worker ${owner} is gone; waiting until the claim ends with its lease`);
+    say(`task/${id}: the process of its worker ${owner} is gone; waiting until the claim ends with its lease`);
   }
 
   async #do(claim: TaskClaim): Promise<void> {
@@ -183,7 +180,7 @@ class Crew {
     } catch (error) {
       // Lost before the command began, or something of an earlier worker still runs: another attempt follows.
       if (!(error instanceof CliExit)) throw error;
-      if (error.message !== '') this.#say(error.message);
+      if (error.message !== '') say(error.message);
     } finally {
       this.#running -= 1;
     }
@@ -195,25 +192,12 @@ class Crew {
     if (this.#command.isJson) {
       const { kind = 'lost', ...details } = outcome ?? {};
       const { interrupted: _, ...how } = ended;
-      printJson({
-        task: id,
-        outcome: error === undefined ? kind : 'unknown',
-        attempt,
-        ms: Math.round(ms),
-        ...how,
-        ...details,
-      });
+      const told = { task: id, outcome: error === undefined ? kind : 'unknown', attempt, ms: Math.round(ms) };
+      printJson({ ...told, ...how, ...details });
     } else if (error === undefined) {
-      this.#say(
-        `${outcome === undefined ? `task/${id}: the claim was lost` : outcomeTold(id, outcome)} after ${spoken(ms)}`,
-      );
+      say(`${outcome === undefined ? `task/${id}: the claim was lost` : outcomeTold(id, outcome)} after ${spoken(ms)}`);
     }
-    if (error !== undefined)
-      this.#say(`task/${id}: the command has ended, but that could not be written: ${error.message}`);
-  }
-
-  #say(text: string): void {
-    complain(`signalbox: ${printable(text)}`);
+    if (error !== undefined) say(`task/${id}: the command has ended, but that could not be written: ${error.message}`);
   }
 }
 

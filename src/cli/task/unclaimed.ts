@@ -1,10 +1,10 @@
 /** `signalbox task retry|requeue|forget`: tasks that no worker has. */
-import { type Command, Option } from '../command.ts';
+import type { Command } from '../command.ts';
 import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/unclaimed.ts';
-import { durationArgument, given } from '../arguments.ts';
-import { person } from '../breaking.ts';
+import { given } from '../arguments.ts';
+import { person } from '../holding.ts';
 import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../read-only.ts';
@@ -48,7 +48,7 @@ takes it from that worker.`)
 
 export function forget(command: Command): void {
   withIds(command)
-    .addOption(new Option('--status <status>', 'all tasks with this status').choices(['pending', 'complete', 'failed']))
+    .oneOf('--status <status>', 'all tasks with this status', ['pending', 'complete', 'failed'])
     .about(`delete tasks that no worker has
 
 Examples:
@@ -74,7 +74,7 @@ Examples:
 The settings apply to every program on this store; the defaults are 7 days and 10000 tasks. Maintenance deletes them
 (every 30 s in programs and workers, or signalbox maintain). A task stays while an incomplete task depends on it: a
 failed one may be tried again.`)
-    .option('--keep <duration>', 'forget finished tasks after this time, such as 30d', durationArgument)
+    .duration('--keep', 'forget finished tasks after this time, such as 30d')
     .option('--keep-most <number>', 'keep at most this many finished tasks: the latest', countArgument)
     .action(async ({ keep, keepMost }: { keep?: number; keepMost?: number }) => {
       const change = given({ keepMs: keep, keepMost });

@@ -1,7 +1,6 @@
 /** `signalbox task watch`: prints what happens to tasks, as it happens. */
 import type { Command } from '../command.ts';
 import type { SignalboxEvent } from '../../runtime/observe/event-types.ts';
-import { durationArgument } from '../arguments.ts';
 import { countArgument, followEvents, timeOf } from '../events.ts';
 import { paintFor, printable, screen } from '../output.ts';
 import { taskId } from './arguments.ts';
@@ -16,7 +15,7 @@ Examples:
   signalbox task watch --json | jq -r 'select(.type == "task:failed") | .task'`)
     .argument('[id]', 'only of this task', taskId)
     .option('-n, --count <number>', 'stop after this many events', countArgument)
-    .option('--for <duration>', 'stop after this time', durationArgument)
+    .duration('--for', 'stop after this time')
     .action((id: string | undefined, flags: { count?: number; for?: number }) =>
       followEvents(command, 'task:*', flags, (event) => {
         if (id !== undefined && event.type !== 'resync' && taskId(event.resource) !== id) return false;

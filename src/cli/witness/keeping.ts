@@ -6,11 +6,10 @@ import type { Checkpoint, Signer } from '../../core/index.ts';
 import { signerWith } from '../../host/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { WitnessRetention } from '../../runtime/witness/retention.ts';
-import { durationArgument, given, numberArgument } from '../arguments.ts';
+import { given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
 import { exportTo } from './segment.ts';
-import { withWitness } from './with-witness.ts';
 
 interface SealFlags {
   readonly sign?: string;
@@ -26,13 +25,10 @@ function addSealOptions(command: Command): Command {
 export function checkpoint(command: Command): void {
   addSealOptions(command.description('check the new entries of the record, and seal it up to now'))
     .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
-    .action((flags: SealFlags) =>
-      withWitness(command, async (box) => {
-        const made = await seal(box, flags);
-        if (command.isJson) printJson(made);
-        else print(`checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
-      }),
-    );
+    .inRecord(async ({ box }, flags: SealFlags) => {
+      const made = await seal(box, flags);
+      command.answer(made, `checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
+    });
 }
 
 async function seal(box: Signalbox, { sign, anchor }: SealFlags): Promise<Checkpoint> {
@@ -54,18 +50,16 @@ Examples:
 
 What is entered after the checkpoint stays. Sign the checkpoint if you verify with --key: what was trimmed must be
 covered by a checkpoint that is signed, or comes before one that is.`)
-    .action((flags: SealFlags & { readonly to?: string; readonly withoutExport?: boolean }) =>
-      withWitness(command, async (box) => {
-        const { to, withoutExport } = flags;
-        if ((to === undefined) !== (withoutExport === true))
-          throw new CliExit(EXIT.usage, 'expected either --to FILE, or --without-export');
-        const { number } = await seal(box, flags);
-        if (to !== undefined) await exportTo(box, to);
-        const { trimmed } = await box.witness.trim({ upTo: number });
-        if (command.isJson) printJson({ checkpoint: number, trimmed, ...(to !== undefined && { file: to }) });
-        else print(`trimmed ${trimmed} entries behind checkpoint ${number}`);
-      }),
-    );
+    .inRecord(async ({ box }, flags: SealFlags & { readonly to?: string; readonly withoutExport?: boolean }) => {
+      const { to, withoutExport } = flags;
+      if ((to === undefined) !== (withoutExport === true))
+        throw new CliExit(EXIT.usage, 'expected either --to FILE, or --without-export');
+      const { number } = await seal(box, flags);
+      if (to !== undefined) await exportTo(box, to);
+      const { trimmed } = await box.witness.trim({ upTo: number });
+      const json = { checkpoint: number, trimmed, ...given({ file: to }) };
+      command.answer(json, `trimmed ${trimmed} entries behind checkpoint ${number}`);
+    });
 }
 
 export function configure(command: Command): void {
@@ -80,16 +74,14 @@ The settings apply to all processes that use the store. What is trimmed is lost,
 signalbox serve --witness-archive DIRECTORY`)
     .option('--most-entries <number>', 'trim it when it has more entries than this', numberArgument)
     .option('--most-bytes <number>', 'trim it when it takes more than this', numberArgument)
-    .option('--checkpoint-every <duration>', 'the time between two checkpoints; 0s for none', durationArgument)
-    .action((flags: { mostEntries?: number; mostBytes?: number; checkpointEvery?: number }) =>
-      withWitness(command, async (box) => {
-        const { mostEntries, mostBytes, checkpointEvery: checkpointMs } = flags;
-        const kept = await box.witness.configure(given({ mostEntries, mostBytes, checkpointMs }));
-        const { entries, bytes, filled } = await box.witness.size();
-        if (command.isJson) return printJson({ ...kept, entries, bytes, filled });
-        for (const line of tellRetention(kept, { entries, bytes, filled })) print(line);
-      }),
-    );
+    .duration('--checkpoint-every', 'the time between two checkpoints; 0s for none')
+    .inRecord(async ({ box }, flags: { mostEntries?: number; mostBytes?: number; checkpointEvery?: number }) => {
+      const { mostEntries, mostBytes, checkpointEvery: checkpointMs } = flags;
+      const kept = await box.witness.configure(given({ mostEntries, mostBytes, checkpointMs }));
+      const { entries, bytes, filled } = await box.witness.size();
+      if (command.isJson) return printJson({ ...kept, entries, bytes, filled });
+      for (const line of tellRetention(kept, { entries, bytes, filled })) print(line);
+    });
 }
 
 function tellRetention(

@@ -3,13 +3,12 @@ import { type Command, InvalidArgumentError } from '../command.ts';
 import type { Json, WitnessEntry } from '../../core/index.ts';
 import { commandFits, type WitnessFilter } from '../../runtime/witness/filter.ts';
 import { TRIMMED_BEFORE_READ } from '../../runtime/witness/log.ts';
-import { durationArgument, given, numberArgument } from '../arguments.ts';
+import { given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, print, printJson } from '../output.ts';
-import { all, jsonArgument, none } from '../task/arguments.ts';
+import { jsonArgument } from '../task/arguments.ts';
 import { exportOf, exportTo } from './segment.ts';
 import { Story, storyLines } from './story.ts';
-import { withWitness } from './with-witness.ts';
 
 /** The same fields as the filter, with times that are durations before now. */
 type FilterFlags = WitnessFilter;
@@ -20,8 +19,8 @@ function addFilters(command: Command): Command {
     .option('--event <pattern>', "only entries with this event, or all of a kind: 'task:*'")
     .option('--trace <id>', 'only what belongs to this trace')
     .option('--component <name>', 'only what this component did: lock, task, cli, …')
-    .option('--since <duration>', 'only what is not older than this', durationArgument)
-    .option('--until <duration>', 'only what is at least this old', durationArgument);
+    .duration('--since', 'only what is not older than this')
+    .duration('--until', 'only what is at least this old');
 }
 
 function filterOf({ since, until, actor, resource, event, trace, component }: FilterFlags): WitnessFilter {
@@ -55,27 +54,25 @@ export function tail(command: Command): void {
 Examples:
   signalbox witness tail --resource lock/main
   signalbox witness tail -n 100 --no-follow --json`)
-    .action((flags: FilterFlags & { readonly last: number; readonly follow: boolean }) =>
-      withWitness(command, async (box, signal) => {
-        const filter = filterOf(flags);
-        if (flags.follow) {
-          const onTrimmed = (): void => {
-            if (command.isJson) printJson({ type: 'resync', why: TRIMMED_BEFORE_READ });
-            else complain(TRIMMED_BEFORE_READ);
-          };
-          const following = box.witness.watch(filter, { signal, last: flags.last, onTrimmed });
-          for await (const entry of following) showEntry(command, entry, filter);
-          return;
-        }
-        const last: WitnessEntry[] = [];
-        for await (const entry of box.witness.entries(filter)) {
-          last.push(entry);
-          if (last.length > 4 * flags.last + 100) newest(last, flags.last);
-        }
-        newest(last, flags.last);
-        for (const entry of last) showEntry(command, entry, filter);
-      }),
-    );
+    .inRecord(async ({ box, signal }, flags: FilterFlags & { readonly last: number; readonly follow: boolean }) => {
+      const filter = filterOf(flags);
+      if (flags.follow) {
+        const onTrimmed = (): void => {
+          if (command.isJson) printJson({ type: 'resync', why: TRIMMED_BEFORE_READ });
+          else complain(TRIMMED_BEFORE_READ);
+        };
+        const following = box.witness.watch(filter, { signal, last: flags.last, onTrimmed });
+        for await (const entry of following) showEntry(command, entry, filter);
+        return;
+      }
+      const last: WitnessEntry[] = [];
+      for await (const entry of box.witness.entries(filter)) {
+        last.push(entry);
+        if (last.length > 4 * flags.last + 100) newest(last, flags.last);
+      }
+      newest(last, flags.last);
+      for (const entry of last) showEntry(command, entry, filter);
+    });
 }
 
 /** Sorts by time, because entries of several chains have no common number. */
@@ -95,25 +92,30 @@ Examples:
   signalbox witness show task/7 --json
 
 Exit code 1 if the record has no such entry.`)
-    .action((resource: string, flags: FilterFlags) =>
-      withWitness(command, async (box) => {
-        if (!resource.includes('/'))
-          throw new CliExit(EXIT.usage, `${resource} names no kind; expected a resource such as lock/${resource}`);
-        const filter = { ...filterOf(flags), resource };
-        const story = new Story();
-        let found = 0;
-        for await (const entry of box.witness.entries(filter)) {
-          // A pattern would mix the stories of several.
-          if (entry.resource !== resource) continue;
-          found += 1;
-          const isTrimmed = found === 1 && entry.seq > 1 && Object.keys(filter).length === 1 && !command.isJson;
-          if (isTrimmed) print(`what came before entry ${entry.seq} was trimmed`);
-          showEntry(command, entry, filter, (...told) => story.next(...told));
-        }
-        const hint = resource.endsWith('*') ? `; for several: signalbox witness tail --resource '${resource}'` : '';
-        if (found === 0) throw new CliExit(EXIT.no, `the witness has no such entry of ${resource}${hint}`);
-      }),
-    );
+    .inRecord(async ({ box }, resource: string, flags: FilterFlags) => {
+      if (!resource.includes('/'))
+        throw new CliExit(EXIT.usage, `${resource} names no kind; expected a resource such as lock/${resource}`);
+      const filter = { ...filterOf(flags), resource };
+      const story = new Story();
+      let found = 0;
+      for await (const entry of box.witness.entries(filter)) {
+        // A pattern would mix the stories of several.
+        if (entry.resource !== resource) continue;
+        found += 1;
+        const isTrimmed = found === 1 && entry.seq > 1 && Object.keys(filter).length === 1 && !command.isJson;
+        if (isTrimmed) print(`what came before entry ${entry.seq} was trimmed`);
+        showEntry(command, entry, filter, (...told) => story.next(...told));
+      }
+      const hint = resource.endsWith('*') ? `; for several: signalbox witness tail --resource '${resource}'` : '';
+      if (found === 0) throw new CliExit(EXIT.no, `the witness has no such entry of ${resource}${hint}`);
+    });
+}
+
+interface RecordFlags {
+  readonly actor?: string;
+  readonly trace?: string;
+  readonly payload?: Json;
+  readonly sensitive?: boolean;
 }
 
 export function record(command: Command): void {
@@ -128,19 +130,11 @@ Examples:
     .option('--trace <id>', 'the trace that it belongs to')
     .option('--payload <json>', 'further details: JSON, @FILE, or - for stdin', jsonArgument)
     .option('--sensitive', 'enter only the hash of the payload')
-    .action(
-      (
-        component: string,
-        event: string,
-        flags: { actor?: string; trace?: string; payload?: Json; sensitive?: boolean },
-      ) =>
-        withWitness(command, async (box) => {
-          const { actor, trace: traceId, payload, sensitive } = flags;
-          const more = given({ actor, traceId, payload, sensitive });
-          const entry = await box.witness.record({ component, event, ...more });
-          command.answer(entry, `entered as ${entry.resource} #${entry.seq}`);
-        }),
-    );
+    .inRecord(async ({ box }, component: string, event: string, { trace: traceId, ...flags }: RecordFlags) => {
+      const { actor, payload, sensitive } = flags;
+      const entry = await box.witness.record({ component, event, ...given({ actor, traceId, payload, sensitive }) });
+      command.answer(entry, `entered as ${entry.resource} #${entry.seq}`);
+    });
 }
 
 export function exportRecord(command: Command): void {
@@ -152,9 +146,9 @@ Examples:
   signalbox witness export -o record.jsonl.gz
   signalbox witness export --resource lock/main --resource task/7 -o part.jsonl`)
     .option('-o, --output <file>', 'write to this file; packed with gzip if it ends in .gz')
-    .option('--resource <name>', 'only the entries of this resource, and all checkpoints (repeatable)', all, none)
-    .action(({ output, resource }: { readonly output?: string; readonly resource: readonly string[] }) =>
-      withWitness(command, async (box) => {
+    .list('--resource <name>', 'only the entries of this resource, and all checkpoints (repeatable)')
+    .inRecord(
+      async ({ box }, { output, resource }: { readonly output?: string; readonly resource: readonly string[] }) => {
         const only = resource.length > 0 ? resource : undefined;
         if (output === undefined) {
           for await (const line of exportOf(box, only)) print(line);
@@ -162,7 +156,7 @@ Examples:
         }
         const lines = await exportTo(box, output, only);
         command.answer({ file: output, lines }, `wrote ${lines} lines to ${output}`);
-      }),
+      },
     );
 }
 

@@ -3,7 +3,6 @@ import type { Command } from '../command.ts';
 import { anchorAt } from '../../adapters/index.ts';
 import type { VerifierOptions } from '../../core/index.ts';
 import { signatureCheck } from '../../host/index.ts';
-import { all, none } from '../task/arguments.ts';
 import { readPublicKey } from './key.ts';
 
 export interface TrustFlags {
@@ -13,8 +12,8 @@ export interface TrustFlags {
 
 export function addTrustOptions(command: Command): Command {
   return command
-    .option('--key <file>', 'the public key that must have signed the checkpoints; repeatable', all, none)
-    .option('--anchor <place>', 'where checkpoints were anchored: a file, or git:REF; repeatable', all, none);
+    .list('--key <file>', 'the public key that must have signed the checkpoints; repeatable')
+    .list('--anchor <place>', 'where checkpoints were anchored: a file, or git:REF; repeatable');
 }
 
 /** Reads keys and anchors; without any, a record is only compared with itself. */

@@ -1,43 +1,33 @@
 /** Tools to get a lock or slots: acquire, wait. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { Problem } from '../../server/problem.ts';
 import { refuseForeign } from '../../server/acting.ts';
 import type { HeldBy } from '../../runtime/refusal.ts';
 import { placeText, queuePlaceIn, type QueuePlace } from '../place.ts';
-import { refused, type Told, told } from '../result.ts';
-import type { Asked, Granted, Kind, Queued } from '../seat.ts';
+import { calling, refused, spoken, type Told, told } from '../result.ts';
+import { type Asked, type Granted, type Kind, lookedAt, type Queued } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES } from '../tool.ts';
 import { isCutShort, reporting, waitOf } from '../waiting.ts';
-import {
-  calling,
-  kind,
-  maxHoldMinutes,
-  name,
-  newHolder,
-  priority,
-  reason,
-  spoken,
-  ticket,
-  waitSeconds,
-} from './fields.ts';
+import * as field from './fields.ts';
 
 const DEFAULT_WAIT_SECONDS = 300;
 /** How often to ask again for a place in line that was lost at once. */
 const MOST_TRIES = 3;
 
 const acquireInput = z.strictObject({
-  name,
-  kind,
-  holder: newHolder,
-  waitSeconds: waitSeconds.describe(
+  name: field.name,
+  kind: field.kind,
+  holder: field.newHolder,
+  waitSeconds: field.waitSeconds.describe(
     `How long you will wait in line; ${DEFAULT_WAIT_SECONDS} if not given. 0 answers at once.`,
   ),
-  reason: reason.optional().describe('What you are going to do with it. The agents in line see it.'),
+  reason: field.reason.optional().describe('What you are going to do with it. The agents in line see it.'),
   mode: z.enum(['exclusive', 'shared']).optional().describe('Locks: alone (the default), or with other readers.'),
   slots: z.int().min(1).optional().describe('Semaphores: how many slots you want in all; 1 if not given.'),
   capacity: z.int().min(1).optional().describe('Semaphores: how many slots exist; the first request sets it.'),
-  priority,
-  maxHoldMinutes: maxHoldMinutes.describe(
+  priority: field.priority,
+  maxHoldMinutes: field.maxHoldMinutes.describe(
     'Release it after this time at the latest; 30 if not given. renew extends it.',
   ),
 });
@@ -65,8 +55,8 @@ export const acquiring: readonly Tool[] = [
       'minute after each answer. Blocks for up to 45 seconds; status granted or waiting.',
     role: 'worker',
     input: z.strictObject({
-      ticket,
-      waitSeconds: waitSeconds.describe('How long this call may block; at most 45, which is the default.'),
+      ticket: field.ticket,
+      waitSeconds: field.waitSeconds.describe('How long this call may block; at most 45, which is the default.'),
     }),
     annotations: WRITES,
     async run(input, call) {
@@ -79,31 +69,27 @@ export const acquiring: readonly Tool[] = [
 ];
 
 async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade> {
-  const {
-    waitSeconds: seconds = DEFAULT_WAIT_SECONDS,
-    maxHoldMinutes: minutes,
-    kind: which = 'lock',
-    ...asked
-  } = input;
-  refuseMixed(input, which);
+  const { waitSeconds = DEFAULT_WAIT_SECONDS, maxHoldMinutes: minutes, kind = 'lock', ...asked } = input;
+  const { name } = asked;
+  refuseMixed(input, kind);
   const { seat, caller, clock, limits, signal } = call;
-  const who = input.holder ?? call.newHolder();
-  refuseForeign(caller, who);
-  const wait = waitOf(call, seconds * 1000);
-  const whole = which === 'lock' ? { mode: input.mode ?? 'exclusive' } : { slots: input.slots ?? 1 };
-  const want = { ...asked, ...whole, kind: which, holder: who, waits: wait.totalMs > 0 };
+  const holder = input.holder ?? call.newHolder();
+  refuseForeign(caller, holder);
+  const wait = waitOf(call, waitSeconds * 1000);
+  const whole = kind === 'lock' ? { mode: input.mode ?? 'exclusive' } : { slots: input.slots ?? 1 };
+  const want = { ...asked, ...whole, kind, holder, waits: wait.totalMs > 0 };
   const maxHoldMs = minutes === undefined ? limits.maxHoldMs : minutes * 60_000;
   const since = clock.now();
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const first = await seat.ask({ ...want, maxHoldMs });
     if (first.kind === 'granted') {
       // The client has disconnected, and nobody else knows of this hold.
-      if (signal.aborted && !first.isHeldBefore) await seat.release({ kind: which, name: input.name }, first);
+      if (signal.aborted && !first.isHeldBefore) await seat.release({ kind, name }, first);
       return grantedTold(first);
     }
     if (first.kind === 'gone') continue;
     const place: QueuePlace = {
-      ...{ of: 'hold', kind: which, name: input.name, holder: who, ticket: first.ticket },
+      ...{ of: 'hold', kind, name, holder, ticket: first.ticket },
       ...{ since, until: since + wait.totalMs },
     };
     try {
@@ -115,7 +101,7 @@ async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade>
       if (signal.aborted) await seat.withdraw(place);
     }
   }
-  return lostTold(`${which}/${input.name}`);
+  return lostTold(`${kind}/${name}`);
 }
 
 /** Goes on waiting as long as this call may block. */
@@ -137,40 +123,27 @@ export function collectedTold(place: QueuePlace, answer: Exclude<Asked, Queued>)
   return answer.kind === 'granted' ? grantedTold(answer) : lostTold(`${place.kind}/${place.name}`);
 }
 
-function refuseMixed({ mode, slots, capacity }: Acquire, which: Kind): void {
-  const wrong = which === 'lock' ? { slots, capacity } : { mode };
-  const [field] = Object.entries(wrong).find(([, value]) => value !== undefined) ?? [];
-  if (field === undefined) return;
-  const other = which === 'lock' ? 'semaphore' : 'lock';
-  throw new Problem(
-    'invalid-input',
-    `${field} is for a ${other}, and this is a ${which}; leave it out, or pass kind ${other}`,
-  );
+function refuseMixed({ mode, slots, capacity }: Acquire, kind: Kind): void {
+  const [wrong] =
+    Object.entries(kind === 'lock' ? { slots, capacity } : { mode }).find(([, value]) => value !== undefined) ?? [];
+  if (wrong === undefined) return;
+  const other = kind === 'lock' ? 'semaphore' : 'lock';
+  const what = `${wrong} is for a ${other}, and this is a ${kind}; leave it out, or pass kind ${other}`;
+  throw new Problem('invalid-input', what);
 }
 
 function grantedTold(granted: Granted): Told {
-  const { kind: _, resource, holder: who, token: number, isHeldBefore, ttlMs, maxHoldMs, mode, slots } = granted;
-  const [which = '', ...rest] = resource.split('/');
-  const claim = { ...(which !== 'lock' && { kind: which }), name: rest.join('/'), holder: who, token: number };
+  const { resource, holder, token, isHeldBefore, ttlMs, maxHoldMs, mode, slots } = granted;
+  const [kind = '', ...rest] = resource.split('/');
+  const claim = { ...(kind !== 'lock' && { kind }), name: rest.join('/'), holder, token };
   const lasts = [
     ...(ttlMs === undefined ? [] : [`call something with your holder at least every ${spoken(ttlMs)}`]),
     ...(maxHoldMs === undefined ? [] : [`give it back within ${spoken(maxHoldMs)}, or extend it with renew`]),
   ].join('; ');
-  const had = isHeldBefore ? 'You had' : 'You have';
-  return told(
-    'granted',
-    `${had} ${resource}${isHeldBefore ? ' already' : ''} as ${who}.${lasts === '' ? '' : ` To keep it: ${lasts}.`}`,
-    `Do the work, then call ${calling('release', claim)}`,
-    {
-      resource,
-      holder: who,
-      token: number,
-      ...(mode !== undefined && { mode }),
-      ...(slots !== undefined && { slots }),
-      ttlMs,
-      maxHoldMs,
-    },
-  );
+  const had = isHeldBefore ? `You had ${resource} already` : `You have ${resource}`;
+  const message = `${had} as ${holder}.${lasts === '' ? '' : ` To keep it: ${lasts}.`}`;
+  const details = { resource, holder, token, ...given({ mode, slots }), ttlMs, maxHoldMs };
+  return told('granted', message, `Do the work, then call ${calling('release', claim)}`, details);
 }
 
 function lostTold(resource: string): Told {
@@ -193,21 +166,12 @@ function busyTold(place: QueuePlace, { holders }: Queued, waitedMs: number): Tol
 }
 
 function waitingTold(place: QueuePlace, queued: Queued): Told {
-  const text = placeText(place);
-  return told(
-    'waiting',
-    lineTold(place, queued),
-    `Go on waiting: call ${calling('wait', { ticket: text })} within a minute.`,
-    {
-      ...{
-        resource: `${place.kind}/${place.name}`,
-        holder: place.holder,
-        ticket: text,
-        position: queued.position ?? null,
-      },
-      holders: shownHolders(queued.holders),
-    },
-  );
+  const { kind, name, holder } = place;
+  const { position = null, holders } = queued;
+  const ticket = placeText(place);
+  const next = `Go on waiting: call ${calling('wait', { ticket })} within a minute.`;
+  const details = { resource: `${kind}/${name}`, holder, ticket, position, holders: shownHolders(holders) };
+  return told('waiting', lineTold(place, queued), next, details);
 }
 
 export function lineTold(place: QueuePlace, { position, holders }: Queued): string {
@@ -216,21 +180,19 @@ export function lineTold(place: QueuePlace, { position, holders }: Queued): stri
 }
 
 async function positionTold({ box }: ToolCall, place: QueuePlace): Promise<string> {
-  const { kind: which, name: called } = place;
-  const { locks, semaphores } = await box.survey({ resource: { kind: which, name: called } });
-  const [one] = [...locks, ...semaphores];
-  const position = one?.waiting.find((waiter) => waiter.holder === place.holder)?.position;
-  return lineTold(place, { kind: 'waiting', ticket: '', position, holders: (one?.holds ?? []) as readonly HeldBy[] });
+  const { holds, waiting } = await lookedAt(box, place);
+  const position = waiting.find(({ holder }) => holder === place.holder)?.position;
+  return lineTold(place, { kind: 'waiting', ticket: '', position, holders: holds as readonly HeldBy[] });
 }
 
 function holdersTold(holders: readonly HeldBy[]): string {
   if (holders.length === 0) return 'others who wait before you';
-  return holders.map(({ holder: who, reason: why }) => (why === undefined ? who : `${who} (${why})`)).join(', ');
+  return holders.map(({ holder, reason }) => (reason === undefined ? holder : `${holder} (${reason})`)).join(', ');
 }
 
 function shownHolders(holders: readonly HeldBy[]): readonly object[] {
-  return holders.map(({ holder: who, acquiredAt, reason: why }) => ({
-    ...{ holder: who, since: new Date(acquiredAt).toISOString() },
-    ...(why !== undefined && { reason: why }),
+  return holders.map(({ holder, acquiredAt, reason }) => ({
+    ...{ holder, since: new Date(acquiredAt).toISOString() },
+    ...given({ reason }),
   }));
 }

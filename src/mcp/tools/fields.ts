@@ -37,19 +37,3 @@ export const jsonObject = z.preprocess((value) => {
     return value;
   }
 }, z.looseObject({}));
-
-/** Tolerates the moment that passed since a time was measured. */
-const MOMENT_MS = 50;
-
-/** `45 s`, `10 minutes`: rounded down, so that it never promises too much time. */
-export function spoken(ms: number): string {
-  const seconds = Math.floor((ms + MOMENT_MS) / 1000);
-  if (seconds < 120) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 120 ? `${minutes} minutes` : `${Math.floor(minutes / 60)} hours`;
-}
-
-/** How to call a tool, as text. */
-export function calling(toolName: string, input: Readonly<Record<string, unknown>>): string {
-  return `${toolName} ${JSON.stringify(input)}`;
-}

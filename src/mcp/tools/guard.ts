@@ -1,15 +1,16 @@
 /** guard_check: whether a condition holds, or a wait until it does. Runs no commands. */
 import { z } from 'zod';
+import { given } from '../../core/given.ts';
 import { conditionProblem, type Condition, renderExplanation, requiredInputs } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { refuseForeign } from '../../server/acting.ts';
 import { Problem } from '../../server/problem.ts';
 import { refuseUnlessAllowed } from '../../server/routes/guards.ts';
 import { type GuardPlace, LONGEST_PLACE, placeText } from '../place.ts';
-import { type Told, told } from '../result.ts';
+import { calling, type Told, told } from '../result.ts';
 import { type Desk, READS, type TaskMade, type Tool, tool, type ToolCall } from '../tool.ts';
 import { isCutShort, reporting, waitEnd, waitOf } from '../waiting.ts';
-import { calling, holder, jsonObject, waitSeconds } from './fields.ts';
+import * as field from './fields.ts';
 
 export const guards: readonly Tool[] = [
   tool({
@@ -21,13 +22,15 @@ export const guards: readonly Tool[] = [
       '{"memberAlive":"db"}, {"all":[…]}, {"any":[…]}, {"not":…}. A lock that is free may be taken a moment later: use acquire to have it.',
     role: 'viewer',
     input: z.strictObject({
-      condition: jsonObject.describe('A one-key object, such as {"lockFree": "main"}.'),
-      waitSeconds: waitSeconds.describe('How long to wait until it holds; 0 if not given.'),
-      holder: holder.optional().describe('Your holder, if you have one: your own holds do not count against you.'),
+      condition: field.jsonObject.describe('A one-key object, such as {"lockFree": "main"}.'),
+      waitSeconds: field.waitSeconds.describe('How long to wait until it holds; 0 if not given.'),
+      holder: field.holder
+        .optional()
+        .describe('Your holder, if you have one: your own holds do not count against you.'),
     }),
     annotations: READS,
-    run: ({ condition, waitSeconds: seconds = 0, holder: who }, call) =>
-      check({ condition: condition as unknown as Condition, holder: who }, seconds * 1000, call),
+    run: ({ condition, waitSeconds = 0, holder }, call) =>
+      check({ condition: condition as unknown as Condition, holder }, waitSeconds * 1000, call),
   }),
 ];
 
@@ -40,49 +43,42 @@ async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Tol
   const { clock, takesTasks } = call;
   refuseUnlessDeclarative(asked, call);
   const wait = waitOf(call, totalMs);
-  const found = await reporting(
-    call,
-    wait.blockMs,
-    () => 'the condition does not hold yet',
-    look(asked, wait.blockMs, call),
-  );
+  const looking = look(asked, wait.blockMs, call);
+  const found = await reporting(call, wait.blockMs, () => 'the condition does not hold yet', looking);
   const goesOn = wait.goesOn || (totalMs > 0 && isCutShort(call));
   if (found.status === 'passed' || !goesOn || found.details?.['outlook'] === 'never') return found;
   const since = clock.now();
   const place = { of: 'guard', ...asked, since, until: since + totalMs } as GuardPlace;
   if (takesTasks && placeText(place).length < LONGEST_PLACE) return { task: place, message: found.message };
-  return { ...found, next: `Go on waiting: call ${calling('guard_check', { ...asked, waitSeconds: totalMs / 1000 })}` };
+  return {
+    ...found,
+    next: `Go on waiting: call ${calling('guard_check', { ...asked, waitSeconds: totalMs / 1000 })}`,
+  };
 }
 
 /** The same for a polled task; checks the content of its id like a new request. */
-export async function checkPlace(
-  { condition, holder: who }: GuardPlace,
-  desk: Desk,
-  signal: AbortSignal,
-): Promise<Told> {
-  refuseUnlessDeclarative({ condition, holder: who }, desk);
-  return look({ condition, holder: who }, 0, { ...desk, signal });
+export async function checkPlace(place: GuardPlace, desk: Desk, signal: AbortSignal): Promise<Told> {
+  refuseUnlessDeclarative(place, desk);
+  return look(place, 0, { ...desk, signal });
 }
 
-function refuseUnlessDeclarative({ condition, holder: who }: Asked, { caller }: Pick<Desk, 'caller'>): void {
+function refuseUnlessDeclarative({ condition, holder }: Asked, { caller }: Pick<Desk, 'caller'>): void {
   const problem = conditionProblem(condition);
   if (problem !== undefined) throw new Failure('invalid', problem);
   if (requiredInputs(condition).some(({ kind }) => kind === 'command')) {
-    throw new Problem(
-      'commands-off',
-      'a condition over MCP runs no commands; run the command yourself and look at its answer',
-    );
+    const what = 'a condition over MCP runs no commands; run the command yourself and look at its answer';
+    throw new Problem('commands-off', what);
   }
   refuseUnlessAllowed(caller, condition, false);
-  if (who !== undefined) refuseForeign(caller, who);
+  if (holder !== undefined) refuseForeign(caller, holder);
 }
 
 async function look(
-  { condition, holder: who }: Asked,
+  { condition, holder }: Asked,
   waitMs: number,
   { box, signal, stopping }: Pick<ToolCall, 'box' | 'signal' | 'stopping'>,
 ): Promise<Told> {
-  const own = who === undefined ? {} : { own: who };
+  const own = given({ own: holder });
   if (waitMs > 0) {
     const waiting = box.guards.wait(condition, { ...own, timeoutMs: waitMs, signal: waitEnd({ signal, stopping }) });
     await waiting.catch((error: unknown) => {
@@ -93,26 +89,17 @@ async function look(
   const explanation = await box.explain(condition, {}, { ...own, signal, isQuiet: true });
   const { verdict } = explanation;
   const text = renderExplanation(explanation).join('\n');
-  if (verdict.kind === 'passed') {
-    return told(
-      'passed',
-      'The condition holds now.',
-      'Go on. If you need a lock, take it with acquire: it may be gone in a moment.',
-      { passed: true, explanation: text },
-    );
+  const passed = verdict.kind === 'passed';
+  if (passed) {
+    const next = 'Go on. If you need a lock, take it with acquire: it may be gone in a moment.';
+    return told('passed', 'The condition holds now.', next, { passed, explanation: text });
   }
   if (verdict.kind === 'needsInput') {
-    return told(
-      'unknown',
-      `It is unknown whether the condition holds:\n${text}`,
-      'Correct the condition, or ask your user.',
-      { passed: false, explanation: text },
-    );
+    const message = `It is unknown whether the condition holds:\n${text}`;
+    return told('unknown', message, 'Correct the condition, or ask your user.', { passed, explanation: text });
   }
-  return told(
-    'failed',
-    `The condition does not hold: ${verdict.reasons.join('; ')}.`,
-    'Do something else first, or call guard_check with waitSeconds to wait.',
-    { passed: false, reasons: verdict.reasons, outlook: verdict.outlook, explanation: text },
-  );
+  const { reasons, outlook } = verdict;
+  const next = 'Do something else first, or call guard_check with waitSeconds to wait.';
+  const details = { passed, reasons, outlook, explanation: text };
+  return told('failed', `The condition does not hold: ${reasons.join('; ')}.`, next, details);
 }

@@ -1,18 +1,20 @@
 /** Tools that only read: status, events, members. */
 import { z } from 'zod';
 import { pause } from '../../clock.ts';
-import { allows, patternProblem } from '../../core/index.ts';
+import { allows } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { crewJson, crewOf } from '../../json/member.ts';
 import { taskJson } from '../../json/task.ts';
 import { time } from '../../json/time.ts';
 import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import { refuseForeign } from '../../server/acting.ts';
+import { refuseWrongPatterns } from '../../server/routes/events.ts';
+import { maybe } from '../../server/schemas.ts';
 import { boardOf, resourceTold } from '../board.ts';
 import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
-import { heldBy } from '../seat.ts';
+import { heldBy, told as heldTold } from '../seat.ts';
 import { READS, type Tool, tool, type ToolCall } from '../tool.ts';
-import { holder, kind, name, task } from './fields.ts';
+import * as field from './fields.ts';
 
 const DEFAULT_MINUTES = 15;
 const DEFAULT_EVENTS = 50;
@@ -21,12 +23,19 @@ const QUIET_MS = 100;
 const any = z.looseObject({});
 
 const statusInput = z.strictObject({
-  name: name.optional().describe('Only this lock or semaphore.'),
-  kind,
-  task: task.optional().describe('Only this task, with its data and result.'),
-  holder: holder.optional().describe('Your holder: the answer says what you hold.'),
+  name: field.name.optional().describe('Only this lock or semaphore.'),
+  kind: field.kind,
+  task: field.task.optional().describe('Only this task, with its data and result.'),
+  holder: field.holder.optional().describe('Your holder: the answer says what you hold.'),
 });
 type Status = z.infer<typeof statusInput>;
+
+const eventsInput = z.strictObject({
+  pattern: maybe(z.string().min(1).max(100), "Which events: lock:*, task:completed, … '*' if not given."),
+  sinceMinutes: maybe(z.number().positive().max(10_080), `How far to look back; ${DEFAULT_MINUTES}.`),
+  limit: maybe(z.int().min(1).max(500), `The newest of them, at most this many; ${DEFAULT_EVENTS}.`),
+});
+type Events = z.infer<typeof eventsInput>;
 
 export const looking: readonly Tool[] = [
   tool({
@@ -49,16 +58,7 @@ export const looking: readonly Tool[] = [
       'Recent events, oldest first: who acquired, released or lost what; tasks, pipelines and members. For instance to ' +
       'see what happened to a lock while you were away.',
     role: 'viewer',
-    input: z.strictObject({
-      pattern: z
-        .string()
-        .min(1)
-        .max(100)
-        .optional()
-        .describe("Which events: lock:*, task:completed, … '*' if not given."),
-      sinceMinutes: z.number().positive().max(10_080).optional().describe(`How far to look back; ${DEFAULT_MINUTES}.`),
-      limit: z.int().min(1).max(500).optional().describe(`The newest of them, at most this many; ${DEFAULT_EVENTS}.`),
-    }),
+    input: eventsInput,
     output: { events: z.array(any) },
     annotations: READS,
     run: events,
@@ -80,55 +80,35 @@ export const looking: readonly Tool[] = [
   }),
 ];
 
-async function status(
-  { name: called, kind: which = 'lock', task: id, holder: who }: Status,
-  call: ToolCall,
-): Promise<Told> {
+async function status({ name, kind = 'lock', task, holder }: Status, call: ToolCall): Promise<Told> {
   const { box, seat, caller } = call;
-  if (who !== undefined) refuseForeign(caller, who);
+  if (holder !== undefined) refuseForeign(caller, holder);
   // Reading renews nothing for a token that may only read.
   const held = allows(caller.role, 'worker') ? (of: string) => seat.touch(of) : (of: string) => heldBy(box, of);
-  const yours =
-    who === undefined ? {} : { yours: (await held(who)).map(({ resource, token }) => ({ resource, token })) };
-  if (id !== undefined) {
-    const found = await box.tasks.show(id);
+  const yours = holder === undefined ? {} : { yours: (await held(holder)).map(heldTold) };
+  if (task !== undefined) {
+    const found = await box.tasks.show(task);
     if (found === undefined) {
-      return refused('missing', `There is no task ${id}.`, 'Check the id, or publish it with publish.', yours);
+      return refused('missing', `There is no task ${task}.`, 'Check the id, or publish it with publish.', yours);
     }
-    return told('ok', `task/${id} is ${found.status}.`, NOTHING_NEXT, { ...yours, task: taskJson(found) });
+    return told('ok', `task/${task} is ${found.status}.`, NOTHING_NEXT, { ...yours, task: taskJson(found) });
   }
-  if (called !== undefined) {
-    const one = await resourceTold(box, { kind: which, name: called });
-    if (one === undefined) throw new Failure('corrupt', `${which}/${called} cannot be read; see signalbox doctor`);
+  if (name !== undefined) {
+    const one = await resourceTold(box, { kind, name });
+    if (one === undefined) throw new Failure('corrupt', `${kind}/${name} cannot be read; see signalbox doctor`);
     const isFree = one['isFree'] === true;
     const next = isFree ? 'Call acquire to have it.' : 'Call acquire to get in line.';
-    return told('ok', isFree ? `${which}/${called} is free.` : `${which}/${called} is in use.`, next, {
-      ...yours,
-      one,
-    });
+    return told('ok', `${kind}/${name} is ${isFree ? 'free' : 'in use'}.`, next, { ...yours, one });
   }
   const board = await boardOf(box);
   const used = (board['locks'] as readonly unknown[]).length;
-  return told('ok', used === 0 ? 'No lock is held.' : `${used} lock(s) are held or waited for.`, NOTHING_NEXT, {
-    ...yours,
-    board,
-  });
+  const message = used === 0 ? 'No lock is held.' : `${used} lock(s) are held or waited for.`;
+  return told('ok', message, NOTHING_NEXT, { ...yours, board });
 }
 
-async function events(
-  {
-    pattern = '*',
-    sinceMinutes = DEFAULT_MINUTES,
-    limit = DEFAULT_EVENTS,
-  }: {
-    readonly pattern?: string | undefined;
-    readonly sinceMinutes?: number | undefined;
-    readonly limit?: number | undefined;
-  },
-  { box, signal, clock }: ToolCall,
-): Promise<Told> {
-  const problem = patternProblem(pattern, 'pattern');
-  if (problem !== undefined) throw new Failure('invalid', problem);
+async function events(input: Events, { box, signal, clock }: ToolCall): Promise<Told> {
+  const { pattern = '*', sinceMinutes = DEFAULT_MINUTES, limit = DEFAULT_EVENTS } = input;
+  refuseWrongPatterns([pattern]);
   const found: SignalboxEvent[] = [];
   let isForgotten = false;
   const enough = new AbortController();
@@ -145,8 +125,8 @@ async function events(
     over,
   );
   const sorted = found.filter(({ type }) => type !== 'resync').sort((one, other) => one.at - other.at);
-  const shown = sorted.slice(-limit).map(({ type, resource, holder: who, at, ...details }) => ({
-    ...{ at: time(at), type, resource, holder: who },
+  const shown = sorted.slice(-limit).map(({ type, resource, holder, at, ...details }) => ({
+    ...{ at: time(at), type, resource, holder },
     ...details,
   }));
   const more = sorted.length > limit ? `, of ${sorted.length}` : '';

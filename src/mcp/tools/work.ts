@@ -6,40 +6,29 @@ import { randomHex } from '../../host/random.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { actorOf, refuseForeign } from '../../server/acting.ts';
 import type { ClaimPlace } from '../place.ts';
-import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
+import { calling, NOTHING_NEXT, refused, spoken, type Told, told } from '../result.ts';
 import type { ClaimedTask } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES, WRITES_ONCE } from '../tool.ts';
 import { isCutShort, reporting, waitEnd, waitOf } from '../waiting.ts';
-import {
-  calling,
-  capabilities,
-  holder,
-  newHolder,
-  priority,
-  reason,
-  spoken,
-  task,
-  token,
-  waitSeconds,
-} from './fields.ts';
+import * as field from './fields.ts';
 
 const json = z.unknown();
 
 const claimInput = z.strictObject({
-  task: task.optional().describe('This task; if not given, the best one that fits.'),
-  holder: newHolder,
-  capabilities: capabilities.describe('What you can do; you get no task that needs anything else.'),
-  waitSeconds: waitSeconds.describe('How long to wait for a task; 0 if not given.'),
+  task: field.task.optional().describe('This task; if not given, the best one that fits.'),
+  holder: field.newHolder,
+  capabilities: field.capabilities.describe('What you can do; you get no task that needs anything else.'),
+  waitSeconds: field.waitSeconds.describe('How long to wait for a task; 0 if not given.'),
 });
 type Claim = z.infer<typeof claimInput>;
 
 const finishInput = z.strictObject({
-  task,
-  token,
-  holder,
+  task: field.task,
+  token: field.token,
+  holder: field.holder,
   outcome: z.enum(['complete', 'fail', 'release']),
   result: json.optional().describe('complete: any JSON, kept with the task.'),
-  reason: reason.optional().describe('fail: what went wrong.'),
+  reason: field.reason.optional().describe('fail: what went wrong.'),
   retry: z.boolean().optional().describe('fail: false fails it for good.'),
 });
 type Finish = z.infer<typeof finishInput>;
@@ -53,25 +42,24 @@ export const work: readonly Tool[] = [
       'is not changed (status exists).',
     role: 'worker',
     input: z.strictObject({
-      task,
+      task: field.task,
       data: json.optional().describe('What the worker needs to know: any JSON.'),
-      capabilities: capabilities.describe('A worker needs all of these to claim it.'),
-      priority,
-      dependsOn: z.array(task).max(100).optional().describe('It can be claimed once these tasks are complete.'),
+      capabilities: field.capabilities.describe('A worker needs all of these to claim it.'),
+      priority: field.priority,
+      dependsOn: z.array(field.task).max(100).optional().describe('It can be claimed once these tasks are complete.'),
       retries: z.int().min(0).max(1_000).optional().describe('How often to try it again after a failure; 0.'),
-      holder: holder.optional().describe('Who publishes it; shown to people.'),
+      holder: field.holder.optional().describe('Who publishes it; shown to people.'),
     }),
     output: { task: z.string() },
     annotations: WRITES_ONCE,
-    async run({ task: id, data = {}, holder: who, ...terms }, { box, caller }) {
-      const by = actorOf(caller, who);
-      const outcome = await box.tasks.publish(id, data as Json, { ...(given(terms) as object), by });
-      const next = `See how it goes: call ${calling('status', { task: id })}`;
-      if (outcome.kind === 'published') return told('published', `task/${id} can be claimed now.`, next, { task: id });
-      const message = `There is a task ${id} already, which is ${outcome.status}; it was not changed.`;
-      return told('exists', message, `Choose another id, or look at it: call ${calling('status', { task: id })}`, {
-        task: id,
-      });
+    async run({ task, data = {}, holder, ...terms }, { box, caller }) {
+      const by = actorOf(caller, holder);
+      const outcome = await box.tasks.publish(task, data as Json, { ...(given(terms) as object), by });
+      const look = calling('status', { task });
+      if (outcome.kind === 'published')
+        return told('published', `task/${task} can be claimed now.`, `See how it goes: call ${look}`, { task });
+      const message = `There is a task ${task} already, which is ${outcome.status}; it was not changed.`;
+      return told('exists', message, `Choose another id, or look at it: call ${look}`, { task });
     },
   }),
   tool({
@@ -100,16 +88,16 @@ export const work: readonly Tool[] = [
 ];
 
 async function claim(input: Claim, call: ToolCall): Promise<Told | TaskMade> {
-  const { waitSeconds: seconds = 0, holder: named, ...asked } = input;
+  const { waitSeconds = 0, holder = call.newHolder(), ...asked } = input;
   const { seat, caller, clock, takesTasks } = call;
-  const who = named ?? call.newHolder();
-  refuseForeign(caller, who);
-  const wait = waitOf(call, seconds * 1000);
+  refuseForeign(caller, holder);
+  const wait = waitOf(call, waitSeconds * 1000);
   const what = asked.task === undefined ? 'a task that fits' : `task/${asked.task}`;
   const message = `You wait for ${what}.`;
-  const claiming = seat.claim({ ...asked, holder: who, waitMs: wait.blockMs, signal: waitEnd(call) });
+  const claiming = seat.claim({ ...asked, holder, waitMs: wait.blockMs, signal: waitEnd(call) });
   const found = await reporting(call, wait.blockMs, () => message, claiming).catch((error: unknown) => {
-    if (isOver(error) || (isCutShort(call) && isAborted(error))) return undefined;
+    const isAborted = error instanceof NotAcquired && error.refusal.kind === 'aborted';
+    if (isOver(error) || (isCutShort(call) && isAborted)) return undefined;
     throw error;
   });
   if (found !== undefined) return handedOver(call, found);
@@ -117,27 +105,27 @@ async function claim(input: Claim, call: ToolCall): Promise<Told | TaskMade> {
   if (goesOn && takesTasks) {
     const since = clock.now();
     const times = { since, until: since + wait.totalMs };
-    const place: ClaimPlace = { of: 'claim', id: randomHex(8), holder: who, ...asked, ...times } as ClaimPlace;
+    const place: ClaimPlace = { of: 'claim', id: randomHex(8), holder, ...asked, ...times } as ClaimPlace;
     return { task: place, message };
   }
-  return noneTold({ ...asked, holder: who }, goesOn);
+  return noneTold({ ...asked, holder }, goesOn);
 }
 
 /** Releases a claim that the client cannot have heard of. */
 async function handedOver({ box, signal }: ToolCall, found: ClaimedTask): Promise<Told> {
-  const { task: id, token: number } = found;
-  if (signal.aborted) await box.tasks.release(id, { token: number });
+  const { task, token } = found;
+  if (signal.aborted) await box.tasks.release(task, { token });
   return claimedTold(found);
 }
 
-export function claimedTold({ task: id, holder: who, token: number, attempt, data, ttlMs }: ClaimedTask): Told {
+export function claimedTold({ task, holder, token, attempt, data, ttlMs }: ClaimedTask): Told {
   const keep =
     ttlMs === undefined ? '' : ` To keep it, call something with your holder at least every ${spoken(ttlMs)}.`;
   return told(
     'claimed',
-    `task/${id} is yours, as ${who}${attempt > 1 ? `; it is attempt ${attempt}` : ''}.${keep}`,
-    `Do it, then call ${calling('finish', { task: id, token: number, holder: who, outcome: 'complete' })}`,
-    { task: id, holder: who, token: number, attempt, data: data ?? null, ttlMs },
+    `task/${task} is yours, as ${holder}${attempt > 1 ? `; it is attempt ${attempt}` : ''}.${keep}`,
+    `Do it, then call ${calling('finish', { task, token, holder, outcome: 'complete' })}`,
+    { task, holder, token, attempt, data: data ?? null, ttlMs },
   );
 }
 
@@ -153,42 +141,33 @@ export function isOver(error: unknown): boolean {
   return error instanceof NotAcquired && (error.refusal.kind === 'timed-out' || error.refusal.kind === 'none');
 }
 
-function isAborted(error: unknown): boolean {
-  return error instanceof NotAcquired && error.refusal.kind === 'aborted';
-}
-
 async function finish(input: Finish, { box, caller }: ToolCall): Promise<Told> {
-  const { task: id, token: number, holder: who, outcome: how, result, reason: why = 'it failed', retry } = input;
-  refuseForeign(caller, who);
-  const named = { holder: who, token: number };
+  const { task, token, holder, outcome: how, result, reason = 'it failed', retry } = input;
+  refuseForeign(caller, holder);
+  const named = { holder, token };
   const ended =
     how === 'complete'
-      ? await box.tasks.complete(id, named, result)
+      ? await box.tasks.complete(task, named, result)
       : how === 'fail'
-        ? await box.tasks.fail(id, named, why, given({ retry }))
-        : await box.tasks.release(id, named);
+        ? await box.tasks.fail(task, named, reason, given({ retry }))
+        : await box.tasks.release(task, named);
   switch (ended.kind) {
-    case 'not-owner':
-      return refused(
-        'not-owner',
-        `task/${id}: this holder and token do not have it any more. Nothing was changed.`,
-        'Another worker may be doing it. Drop it, and call claim for another task.',
-        { task: id },
-      );
-    case 'completed':
-      return told(
-        'completed',
-        `task/${id} is complete.`,
-        `Call ${calling('claim', { holder: who })} for the next one.`,
-        { task: id },
-      );
+    case 'not-owner': {
+      const message = `task/${task}: this holder and token do not have it any more. Nothing was changed.`;
+      const next = 'Another worker may be doing it. Drop it, and call claim for another task.';
+      return refused('not-owner', message, next, { task });
+    }
+    case 'completed': {
+      const next = `Call ${calling('claim', { holder })} for the next one.`;
+      return told('completed', `task/${task} is complete.`, next, { task });
+    }
     case 'failed':
-      return told('failed', `task/${id} has failed for good.`, NOTHING_NEXT, { task: id });
-    case 'retried':
-      return told('retried', `task/${id} will be tried again; ${ended.retriesLeft} retries are left.`, NOTHING_NEXT, {
-        task: id,
-      });
+      return told('failed', `task/${task} has failed for good.`, NOTHING_NEXT, { task });
+    case 'retried': {
+      const message = `task/${task} will be tried again; ${ended.retriesLeft} retries are left.`;
+      return told('retried', message, NOTHING_NEXT, { task });
+    }
     case 'released':
-      return told('released', `task/${id} can be claimed by others.`, NOTHING_NEXT, { task: id });
+      return told('released', `task/${task} can be claimed by others.`, NOTHING_NEXT, { task });
   }
 }

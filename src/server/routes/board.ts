@@ -8,11 +8,11 @@ import { countsOf, type Everything, lookAtEverything } from '../../json/status.t
 import { lockJson, semaphoreJson } from '../../json/survey.ts';
 import { time } from '../../json/time.ts';
 import { taskJson } from '../../json/task.ts';
-import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { lineStream } from '../entry-stream.ts';
 import { type Call, ok, type Operation, operation } from '../operation.ts';
 import { answer, anyObject } from '../schemas.ts';
+import { shared } from '../shared.ts';
 import { list } from './events.ts';
 
 const MOST_TASKS = 2_000;
@@ -143,7 +143,7 @@ function allButHolds(
     token: { name, role, holders: holders ?? null },
     allowsCommands,
     counts: countsOf(tasks),
-    tasks: mostTelling(tasks).map(slimTask),
+    tasks: mostTelling(tasks).map((task) => ({ ...taskJson(task), data: null, result: null })),
     pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
     ...crewJson(crew),
     malformed,
@@ -167,18 +167,10 @@ function* partsOf<T>(all: readonly T[]): Generator<readonly T[]> {
 }
 
 /** Reading everything is expensive, so pages that ask meanwhile share one answer, which names its revision. */
-const looking = new WeakMap<Signalbox, Promise<Look>>();
-
-function look(box: Signalbox): Promise<Look> {
-  const running = looking.get(box);
-  if (running !== undefined) return running;
-  const begun = (async (): Promise<Look> => {
-    const { revision: since } = await box.health();
-    return { since, everything: await lookAtEverything(box) };
-  })().finally(() => looking.delete(box));
-  looking.set(box, begun);
-  return begun;
-}
+const look = shared(async (box): Promise<Look> => {
+  const { revision: since } = await box.health();
+  return { since, everything: await lookAtEverything(box) };
+});
 
 const IN_ORDER = ['running', 'failed', 'pending', 'complete'];
 
@@ -187,8 +179,4 @@ function mostTelling(tasks: readonly TaskView[]): readonly TaskView[] {
   const latest = (task: TaskView): number => task.endedAt ?? task.publishedAt ?? 0;
   const rank = ({ status }: TaskView): number => IN_ORDER.indexOf(status);
   return [...tasks].sort((one, other) => rank(one) - rank(other) || latest(other) - latest(one)).slice(0, MOST_TASKS);
-}
-
-function slimTask(task: TaskView): object {
-  return { ...taskJson(task), data: null, result: null };
 }

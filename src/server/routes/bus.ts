@@ -3,7 +3,7 @@
  * anything beside the store, including other stores and their tokens.
  */
 import { z } from 'zod';
-import type { BusCompare, BusOperation, BusPair } from '../../runtime/bus/bus.ts';
+import type { BusCompare, BusOperation } from '../../runtime/bus/bus.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { answer } from '../schemas.ts';
@@ -55,7 +55,8 @@ export const bus: readonly Operation[] = [
     answers: answer('The key.', pair),
     problems: ['no-such-thing'],
     async run({ box, params: { key: which } }) {
-      const found = await readPair(box, which);
+      const [read] = (await box.bus.transaction([], [{ do: 'get', key: which }])).results;
+      const found = read?.do === 'get' ? read.pair : null;
       if (found === null) throw new Problem('no-such-thing', `there is no key ${which}`, { key: which });
       return ok(found);
     },
@@ -75,9 +76,8 @@ export const bus: readonly Operation[] = [
       const put: BusOperation = { do: 'put', key: which, value: text };
       const { succeeded, revision } = await box.bus.transaction(compares, [put]);
       if (succeeded) return ok({ key: which, revision });
-      throw new Problem('condition-failed', `${which} does not meet the condition; nothing was changed`, {
-        key: which,
-      });
+      const what = `${which} does not meet the condition; nothing was changed`;
+      throw new Problem('condition-failed', what, { key: which });
     },
   }),
   operation({
@@ -93,11 +93,7 @@ export const bus: readonly Operation[] = [
     ...{ id: 'bus.transaction', method: 'post', path: '/v1/bus', tag, role: 'administrator' },
     summary: 'Compare, then write',
     description: 'Does `success` if every comparison holds, else `failure`; all or nothing.',
-    body: z.strictObject({
-      compare: z.array(compare).max(100),
-      success: steps,
-      failure: steps.optional(),
-    }),
+    body: z.strictObject({ compare: z.array(compare).max(100), success: steps, failure: steps.optional() }),
     answers: answer('What was done.', {
       succeeded: z.boolean(),
       revision: z.int(),
@@ -108,8 +104,3 @@ export const bus: readonly Operation[] = [
     },
   }),
 ];
-
-async function readPair(box: Parameters<Operation['run']>[0]['box'], which: string): Promise<BusPair | null> {
-  const [read] = (await box.bus.transaction([], [{ do: 'get', key: which }])).results;
-  return read?.do === 'get' ? read.pair : null;
-}

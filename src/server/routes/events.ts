@@ -10,6 +10,13 @@ export const list = z
   .transform((value) => (Array.isArray(value) ? value : [value]))
   .optional();
 
+export function refuseWrongPatterns(patterns: readonly string[]): void {
+  for (const pattern of patterns) {
+    const problem = patternProblem(pattern, 'pattern');
+    if (problem !== undefined) throw new Failure('invalid', problem);
+  }
+}
+
 export const EVENTS_PATH = '/v1/events';
 /** Pages consider a stream dead if it is silent for 10 s. */
 const HEARTBEAT_MS = 4_000;
@@ -31,18 +38,13 @@ export const events: readonly Operation[] = [
     }),
     answers: { 200: { description: 'A stream of `text/event-stream`.' } },
     async run({ hub, signal, headers, query }) {
-      const patterns = query.pattern ?? [];
-      for (const pattern of patterns) {
-        const problem = patternProblem(pattern, 'pattern');
-        if (problem !== undefined) throw new Failure('invalid', problem);
-      }
+      const { pattern: patterns = [] } = query;
+      refuseWrongPatterns(patterns);
       const from = headers.get('last-event-id') ?? query.since ?? '';
       const place = from === '' ? undefined : placeIn(from);
       if (from !== '' && place === undefined) {
-        throw new Failure(
-          'invalid',
-          `since is ${shown(from)}; expected a revision, or the id of an event such as r812,t790`,
-        );
+        const expected = 'expected a revision, or the id of an event such as r812,t790';
+        throw new Failure('invalid', `since is ${shown(from)}; ${expected}`);
       }
       const settings = {
         patterns,

@@ -60,14 +60,11 @@ export const guards: readonly Operation[] = [
       if (problem !== undefined) throw new Failure('invalid', problem);
       refuseUnlessAllowed(caller, condition, allowsCommands);
       const { own, waitMs: longest = 0 } = body;
-      const explanation =
-        longest === 0
-          ? await box.explain(
-              condition,
-              {},
-              { signal: call.signal, isQuiet: true, commandsLast: true, ...given({ own }) },
-            )
-          : await awaited(box, condition, { ...body, longest, signal: call.countedSignal() });
+      const now = (): Promise<Explanation> =>
+        box.explain(condition, {}, { signal: call.signal, isQuiet: true, commandsLast: true, ...given({ own }) });
+      const explanation = await (longest === 0
+        ? now()
+        : awaited(box, condition, { ...body, longest, signal: call.countedSignal() }));
       const { verdict } = explanation;
       const text = textOf(explanation);
       return ok({ passed: verdict.kind === 'passed', verdict, explanation, text });
@@ -107,6 +104,10 @@ async function awaited(
   return last as unknown as Explanation;
 }
 
+export function commandsOff(): Problem {
+  return new Problem('commands-off', 'this server runs no commands; start it with serve --allow-commands');
+}
+
 function textOf(explanation: Explanation): string {
   return renderExplanation(explanation).join('\n');
 }
@@ -115,15 +116,12 @@ export function refuseUnlessAllowed(caller: Caller, condition: Condition, allows
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   if (kinds.has('command')) {
     refuseUnlessAdministrator(caller, 'a command in a condition');
-    if (!allowsCommands) {
-      throw new Problem('commands-off', 'this server runs no commands; start it with serve --allow-commands');
-    }
+    if (!allowsCommands) throw commandsOff();
   }
   if (OF_FILES.some((kind) => kinds.has(kind))) refuseUnlessAdministrator(caller, 'a condition about files');
   const isOfMachine = [...kinds].some((kind) => !OF_THE_STORE.includes(kind));
   if (isOfMachine && !allows(caller.role, 'worker')) {
-    throw new Problem('wrong-role', 'a condition about the machine of the server needs the role worker', {
-      ...{ needed: 'worker', role: caller.role },
-    });
+    const what = 'a condition about the machine of the server needs the role worker';
+    throw new Problem('wrong-role', what, { needed: 'worker', role: caller.role });
   }
 }

@@ -1,11 +1,11 @@
 /** Past events in the order of the store: page by page from the newest back, so that no request reads everything. */
 import { z } from 'zod';
-import { matches, patternProblem } from '../../core/index.ts';
+import { matches } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { answer, anyObject, maybe } from '../schemas.ts';
-import { list } from './events.ts';
+import { list, refuseWrongPatterns } from './events.ts';
 
 const MOST_EVENTS = 1_000;
 /** How many revisions of the store one page looks through. */
@@ -39,10 +39,7 @@ export const history: readonly Operation[] = [
     }),
     answers: answer('The events.', { isWhole: z.boolean(), events: z.array(anyObject), next: z.string().nullable() }),
     async run({ box, signal, query: { pattern: patterns = ['*'], resource = [], since = 0, before, limit } }) {
-      for (const pattern of patterns) {
-        const problem = patternProblem(pattern, 'pattern');
-        if (problem !== undefined) throw new Failure('invalid', problem);
-      }
+      refuseWrongPatterns(patterns);
       const most = limit ?? MOST_EVENTS;
       const { revision, compacted } = await box.health();
       const end: Place = before === undefined ? [revision + 1, 0] : placeOf(before);

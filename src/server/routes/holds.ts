@@ -21,23 +21,26 @@ import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts'
 import { keepRefusal, keptRefusal } from '../once.ts';
 import { type Call, ok, type Operation, operation } from '../operation.ts';
 import { type Answer, Problem, type ProblemCode } from '../problem.ts';
-import { answer, anyObject, DEFAULT_WAIT_MS, holder, name, reason, renewed, ticket, token, ttlMs } from '../schemas.ts';
+import {
+  answer,
+  anyObject,
+  type asking,
+  DEFAULT_WAIT_MS,
+  holder,
+  name,
+  reason,
+  renewed,
+  ticket,
+  token,
+  ttlMs,
+} from '../schemas.ts';
 
 type Kind = 'lock' | 'semaphore';
 
 /** The problems of every wait. */
 export const WAITS: readonly ProblemCode[] = [
-  ...([
-    'busy',
-    'full',
-    'too-large',
-    'timed-out',
-    'deadlock',
-    'impossible',
-    'capacity-mismatch',
-    'lost',
-    'gone',
-  ] as const),
+  ...(['busy', 'full', 'too-large', 'timed-out', 'deadlock', 'impossible', 'capacity-mismatch'] as const),
+  ...(['lost', 'gone'] as const),
 ];
 
 export const params = z.strictObject({ name });
@@ -82,17 +85,7 @@ function resourceIn(box: Signalbox, kind: Kind, called: string): Lock | Semaphor
   return kind === 'lock' ? box.lock(called) : box.semaphore(called);
 }
 
-interface Asking {
-  readonly holder: string;
-  readonly wait?: boolean | undefined;
-  readonly waitMs?: number | undefined;
-  readonly ticket?: string | undefined;
-  readonly strategy?: 'retry' | 'fail-fast' | 'steal-stale' | 'force' | undefined;
-  readonly reason?: string | undefined;
-  readonly within?: readonly string[] | undefined;
-  readonly ttlMs?: number | undefined;
-  readonly ticketMs?: number | undefined;
-}
+type Asking = z.infer<z.ZodObject<typeof asking>> & { readonly holder: string };
 
 interface Askable<H extends DetachedHold> {
   readonly resource: string;
@@ -117,10 +110,8 @@ export async function acquire<H extends DetachedHold>(
   for (const one of [who, ...(asked.within ?? [])]) refuseForeign(caller, one);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
   if (strategy === 'force' && (asked.reason ?? '') === '') {
-    throw new Problem(
-      'invalid-input',
-      'strategy force needs a reason, which is shown to the holder that loses the hold',
-    );
+    const why = 'which is shown to the holder that loses the hold';
+    throw new Problem('invalid-input', `strategy force needs a reason, ${why}`);
   }
   const { resource } = of;
   const queues = wait && (strategy ?? 'retry') === 'retry';
@@ -145,9 +136,8 @@ export async function acquire<H extends DetachedHold>(
   if (answer.kind === 'gone') {
     const refused = known === undefined ? undefined : await keptRefusal(box, { resource, ticket: known, holder: who });
     if (refused !== undefined) return refused;
-    throw new Problem('gone', `${resource}: this request is no longer in the queue; ask without a ticket`, {
-      resource,
-    });
+    const what = `${resource}: this request is no longer in the queue; ask without a ticket`;
+    throw new Problem('gone', what, { resource });
   }
   if (answer.kind === 'waiting') {
     const { kind: outcome, position, holders, ticket: place } = answer;
@@ -175,50 +165,72 @@ export function rulesTold(
   return ok({ resource, ...more, onStale, maxHoldMs: maxHoldMs ?? null, ttlMs: longest ?? null });
 }
 
-export function renewing(kind: Kind): Operation {
-  return operation({
-    ...acting(kind, 'renew'),
-    summary: 'Renew a hold',
-    description: 'Extends a hold by its full time; `ttlMs` changes that time from now on.',
-    body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
-    answers: answer('Renewed, or held by a process that renews it itself.', renewed),
-    problems: ['gone', 'not-owner'],
-    async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
-      refuseForeign(caller, claim.holder);
-      const one = resourceIn(box, kind, called);
-      return renewalTold(one.resource, longer === undefined ? await one.renew(claim) : await one.extend(claim, longer));
-    },
-  });
+/** The operations on a hold or a place in the queue that its holder names. */
+export function byClaim(kind: Kind): readonly Operation[] {
+  return [
+    operation({
+      ...acting(kind, 'renew'),
+      summary: 'Renew a hold',
+      description: 'Extends a hold by its full time; `ttlMs` changes that time from now on.',
+      body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
+      answers: answer('Renewed, or held by a process that renews it itself.', renewed),
+      problems: ['gone', 'not-owner'],
+      async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
+        refuseForeign(caller, claim.holder);
+        const one = resourceIn(box, kind, called);
+        return renewalTold(
+          one.resource,
+          longer === undefined ? await one.renew(claim) : await one.extend(claim, longer),
+        );
+      },
+    }),
+    operation({
+      ...acting(kind, 'release'),
+      summary: 'Release a hold',
+      description:
+        'Ends a hold; the next in line gets the resource. With the token, a release that comes too late changes nothing.',
+      body: z.strictObject({ holder, token: token.optional() }),
+      answers: answer('Released.', { outcome: z.literal('released'), resource: z.string() }),
+      problems: ['not-owner', 'not-held', 'ambiguous'],
+      async run({ box, caller, params: { name: called }, body }) {
+        refuseForeign(caller, body.holder);
+        const one = resourceIn(box, kind, called);
+        return releaseTold(one.resource, await one.release(given(body) as HoldClaim));
+      },
+    }),
+    operation({
+      ...acting(kind, 'withdraw'),
+      summary: 'Give up waiting',
+      description: 'Takes a request out of the queue by its ticket, and releases its hold if it was granted meanwhile.',
+      body: z.strictObject({ holder, ticket }),
+      answers: answer('Withdrawn.', { outcome: z.literal('withdrawn'), resource: z.string() }),
+      problems: ['gone'],
+      async run({ box, caller, params: { name: called }, body }) {
+        refuseForeign(caller, body.holder);
+        const one = resourceIn(box, kind, called);
+        const { resource } = one;
+        const { kind: outcome } = await one.withdraw(body);
+        if (outcome === 'gone')
+          throw new Problem('gone', `${resource}: this request is no longer in the queue`, { resource });
+        return ok({ outcome, resource });
+      },
+    }),
+  ];
 }
 
 export function renewalTold(resource: string, { kind: outcome, ...times }: RenewOutcome): Answer {
-  if (outcome === 'lost') throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome });
+  if (outcome === 'lost') throw holdLost(resource);
   if (outcome === 'not-owner') throw notOwner(resource);
   return ok({ outcome, resource, ...times });
 }
 
-export function notOwner(resource: string): Problem {
-  return new Problem('not-owner', `${resource}: this token and holder do not have it`, {
-    resource,
-    outcome: 'not-owner',
-  });
+export function holdLost(resource: string): Problem {
+  return new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
 }
 
-export function releasing(kind: Kind): Operation {
-  return operation({
-    ...acting(kind, 'release'),
-    summary: 'Release a hold',
-    description:
-      'Ends a hold; the next in line gets the resource. With the token, a release that comes too late changes nothing.',
-    body: z.strictObject({ holder, token: token.optional() }),
-    answers: answer('Released.', { outcome: z.literal('released'), resource: z.string() }),
-    problems: ['not-owner', 'not-held', 'ambiguous'],
-    async run({ box, caller, params: { name: called }, body }) {
-      refuseForeign(caller, body.holder);
-      const one = resourceIn(box, kind, called);
-      return releaseTold(one.resource, await one.release(given(body) as HoldClaim));
-    },
-  });
+export function notOwner(resource: string): Problem {
+  const details = { resource, outcome: 'not-owner' };
+  return new Problem('not-owner', `${resource}: this token and holder do not have it`, details);
 }
 
 function releaseTold(resource: string, outcome: ClaimReleaseOutcome): Answer {
@@ -234,26 +246,6 @@ function releaseTold(resource: string, outcome: ClaimReleaseOutcome): Answer {
         ...{ resource, tokens: outcome.tokens },
       });
   }
-}
-
-export function withdrawing(kind: Kind): Operation {
-  return operation({
-    ...acting(kind, 'withdraw'),
-    summary: 'Give up waiting',
-    description: 'Takes a request out of the queue by its ticket, and releases its hold if it was granted meanwhile.',
-    body: z.strictObject({ holder, ticket }),
-    answers: answer('Withdrawn.', { outcome: z.literal('withdrawn'), resource: z.string() }),
-    problems: ['gone'],
-    async run({ box, caller, params: { name: called }, body }) {
-      refuseForeign(caller, body.holder);
-      const one = resourceIn(box, kind, called);
-      const { resource } = one;
-      const { kind: outcome } = await one.withdraw(body);
-      if (outcome === 'gone')
-        throw new Problem('gone', `${resource}: this request is no longer in the queue`, { resource });
-      return ok({ outcome, resource });
-    },
-  });
 }
 
 export function breaking(kind: Kind): Operation {
@@ -283,7 +275,7 @@ export function breaking(kind: Kind): Operation {
       const one = resourceIn(box, kind, called);
       const { resource } = one;
       const { reason: why, token: newest } = body;
-      const { broken } = await one.break({ holder: by, reason: why, ...(newest !== undefined && { token: newest }) });
+      const { broken } = await one.break({ holder: by, reason: why, ...given({ token: newest }) });
       if (broken === 0) throw new Problem('not-held', `${resource}: ${nothingBroken(newest)}`, { resource });
       return ok({ outcome: 'broken', resource, broken, by });
     },

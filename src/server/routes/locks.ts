@@ -11,14 +11,13 @@ import {
   afterChange,
   base,
   breaking,
+  byClaim,
+  holdLost,
   looking,
   notOwner,
   params,
-  releasing,
-  renewing,
   rulesTold,
   WAITS,
-  withdrawing,
 } from './holds.ts';
 
 const mode = z.enum(['exclusive', 'shared']).describe('Alone, or together with other readers.');
@@ -49,9 +48,7 @@ export const locks: readonly Operation[] = [
     problems: [...WAITS, 'upgrade-conflict'],
     run: (call) => acquire(call, call.box.lock(call.params.name), call.body),
   }),
-  renewing('lock'),
-  releasing('lock'),
-  withdrawing('lock'),
+  ...byClaim('lock'),
   operation({
     ...{ id: 'lock.upgrade', method: 'post', path: `${path}/upgrade`, tag, role: 'worker', params },
     summary: 'Make a shared hold exclusive',
@@ -101,14 +98,8 @@ export const locks: readonly Operation[] = [
 
 function modeTold(resource: string, who: string, outcome: ModeOutcome): Answer {
   if ('token' in outcome) return ok({ outcome: outcome.kind, resource, holder: who, token: outcome.token });
-  if (outcome.kind === 'lost')
-    throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
-  if (outcome.kind === 'attached') {
-    throw new Problem(
-      'attached',
-      `${resource}: a running process holds it, and only that process can change its mode`,
-      { resource },
-    );
-  }
-  throw notOwner(resource);
+  if (outcome.kind === 'lost') throw holdLost(resource);
+  if (outcome.kind !== 'attached') throw notOwner(resource);
+  const why = 'a running process holds it, and only that process can change its mode';
+  throw new Problem('attached', `${resource}: ${why}`, { resource });
 }

@@ -76,9 +76,8 @@ export const members: readonly Operation[] = [
       const outcome = await box.members.joinDetached(member, about as never, given(terms));
       if (outcome.kind === 'asset-taken') throw assetTaken(member, outcome);
       if (outcome.kind === 'taken') {
-        throw new Problem('exists', `member/${member}: a member with this id is alive; choose another id`, {
-          ...{ member, incarnation: outcome.member.incarnation },
-        });
+        const what = `member/${member}: a member with this id is alive; choose another id`;
+        throw new Problem('exists', what, { member, incarnation: outcome.member.incarnation });
       }
       const { id: _, ...joined } = outcome.member;
       return ok({ outcome: 'joined', member, ...joined }, 201);
@@ -158,12 +157,8 @@ export const members: readonly Operation[] = [
       assets: z.array(z.string()),
     }),
     problems: ['gone', 'asset-taken', 'attached'],
-    async run({
-      box,
-      caller,
-      params: { id: member },
-      body: { incarnation: which, change, assets: named, ...options },
-    }) {
+    async run({ box, caller, params: { id: member }, body }) {
+      const { incarnation: which, change, assets: named, ...options } = body;
       refuseForeign(caller, member);
       const outcome = await box.members.changeAssets(member, which, change, named, given(options));
       if (outcome.kind === 'registered') return ok({ outcome: 'registered', member, assets: outcome.assets });
@@ -218,9 +213,8 @@ function viewJson({ view, joined, left, changed, isResync }: ViewChange<Member>,
 }
 
 function assetTaken(member: string, { asset, owner }: AssetTaken): Problem {
-  return new Problem('asset-taken', `member/${member}: the asset ${asset} belongs to member/${owner}`, {
-    ...{ member, asset, owner },
-  });
+  const what = `member/${member}: the asset ${asset} belongs to member/${owner}`;
+  return new Problem('asset-taken', what, { member, asset, owner });
 }
 
 function gone(member: string): Problem {

@@ -4,12 +4,13 @@ import { given } from '../../core/given.ts';
 import { currentPhase, type ExpectedPipeline, PIPELINE_STATES, type PipelineRecord } from '../../core/index.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
-import type { DriveOutcome, ResumeOptions } from '../../runtime/pipelines/terms.ts';
+import type { ResumeOptions } from '../../runtime/pipelines/terms.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { answer, anyObject, holder, id, maybe, reason } from '../schemas.ts';
+import { commandsOff } from './guards.ts';
 
 const tag = 'pipelines';
 const path = '/v1/pipelines/{id}';
@@ -74,9 +75,7 @@ export const pipelines: readonly Operation[] = [
     answers: answer('It goes on.', anyObject, 202),
     problems: ['no-such-thing', 'wrong-state', 'commands-off'],
     async run({ box, caller, allowsCommands, params: { id: pipeline }, body: { by, expected: seen, ...options } }) {
-      if (!allowsCommands) {
-        throw new Problem('commands-off', 'this server runs no commands; start it with serve --allow-commands');
-      }
+      if (!allowsCommands) throw commandsOff();
       const found = await box.pipelines.show(pipeline);
       if (found === undefined) throw noSuchPipeline(pipeline);
       const who = actorOf(caller, by);
@@ -89,9 +88,9 @@ export const pipelines: readonly Operation[] = [
       // A later error goes into the record of the pipeline.
       driving.catch(() => undefined);
       if (ended === undefined || ended.kind === 'left') return ok({ pipeline, outcome: 'resumed', by: who }, 202);
-      throw new Problem('wrong-state', `pipeline/${pipeline}: it was not resumed: ${whyNot(ended)}`, {
-        ...{ pipeline, outcome: ended.kind },
-      });
+      const why = ended.kind === 'moved-on' ? standingOf(ended.record) : ended.kind;
+      const what = `pipeline/${pipeline}: it was not resumed: ${why}`;
+      throw new Problem('wrong-state', what, { pipeline, outcome: ended.kind });
     },
   }),
   operation({
@@ -103,29 +102,24 @@ export const pipelines: readonly Operation[] = [
     problems: ['no-such-thing', 'wrong-state'],
     async run({ box, caller, signal, params: { id: pipeline }, body }) {
       const who = actorOf(caller, body.by);
-      const options = {
-        by: who,
-        reason: body.reason ?? '',
-        expected: expectedOf(body.expected),
-        signal: AbortSignal.any([signal, AbortSignal.timeout(CANCEL_MS)]),
-      };
+      const seen = expectedOf(body.expected);
+      const within = AbortSignal.any([signal, AbortSignal.timeout(CANCEL_MS)]);
+      const options = { by: who, reason: body.reason ?? '', expected: seen, signal: within };
       const record = await box.pipelines.cancel(pipeline, options);
       if (record === undefined) throw noSuchPipeline(pipeline);
-      const { startedAt = record.startedAt } = options.expected;
-      if (startedAt !== record.startedAt) {
-        const why = `nothing was cancelled: another one was started under this id`;
-        throw new Problem('wrong-state', `pipeline/${pipeline}: ${why}`, { pipeline, state: record.state });
-      }
+      const refused = (why: string): Problem =>
+        new Problem('wrong-state', `pipeline/${pipeline}: nothing was cancelled: ${why}`, {
+          pipeline,
+          state: record.state,
+        });
+      const { startedAt = record.startedAt } = seen;
+      if (startedAt !== record.startedAt) throw refused('another one was started under this id');
       const isOurs = record.cancel?.by === who;
       if (record.state === 'cancelled' && isOurs) return ok({ pipeline, outcome: 'cancelled', by: who }, 202);
       if (record.cancel !== undefined && record.endedAt === undefined) {
         return ok({ pipeline, outcome: 'cancelling', by: record.cancel.by }, 202);
       }
-      const why = record.endedAt === undefined ? standingOf(record) : `it is ${record.state} already`;
-      throw new Problem('wrong-state', `pipeline/${pipeline}: nothing was cancelled: ${why}`, {
-        pipeline,
-        state: record.state,
-      });
+      throw refused(record.endedAt === undefined ? standingOf(record) : `it is ${record.state} already`);
     },
   }),
   operation({
@@ -141,9 +135,8 @@ export const pipelines: readonly Operation[] = [
       const record = await box.pipelines.show(pipeline);
       if (record === undefined) throw noSuchPipeline(pipeline);
       const { state: now } = record;
-      throw new Problem('wrong-state', `pipeline/${pipeline}: it is ${now} and has not ended; cancel it first`, {
-        ...{ pipeline, state: now },
-      });
+      const what = `pipeline/${pipeline}: it is ${now} and has not ended; cancel it first`;
+      throw new Problem('wrong-state', what, { pipeline, state: now });
     },
   }),
 ];
@@ -153,10 +146,6 @@ const CANCEL_MS = 10_000;
 
 function expectedOf({ startedAt, ...seen }: z.infer<typeof expected> = {}): ExpectedPipeline {
   return { ...given(seen), ...(startedAt !== undefined && { startedAt: Date.parse(startedAt) }) };
-}
-
-function whyNot(ended: DriveOutcome): string {
-  return ended.kind === 'moved-on' ? standingOf(ended.record) : ended.kind;
 }
 
 function standingOf(record: PipelineRecord): string {

@@ -7,19 +7,7 @@ import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { answer, anyObject, asking, grant, holder, maybe, reason, settings, waiting } from '../schemas.ts';
-import {
-  acquire,
-  afterChange,
-  base,
-  breaking,
-  looking,
-  params,
-  releasing,
-  renewing,
-  rulesTold,
-  WAITS,
-  withdrawing,
-} from './holds.ts';
+import { acquire, afterChange, base, breaking, byClaim, looking, params, rulesTold, WAITS } from './holds.ts';
 
 const path = base('semaphore');
 const tag = 'semaphores';
@@ -69,9 +57,7 @@ export const semaphores: readonly Operation[] = [
       return acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body);
     },
   }),
-  renewing('semaphore'),
-  releasing('semaphore'),
-  withdrawing('semaphore'),
+  ...byClaim('semaphore'),
   operation({
     ...{ id: 'semaphore.configure', method: 'put', path: `${path}/settings`, tag, role: 'administrator', params },
     summary: 'Set the capacity, and rules that bind every holder',
@@ -156,10 +142,9 @@ export const semaphores: readonly Operation[] = [
 
 function refuseUnlessResized(resource: string, done: ResizeResult): void {
   if (done.kind === 'resized') return;
-  const { capacity: now, asked } = done;
-  throw new Problem('wrong-state', `${resource}: nothing was changed, because its capacity is ${now}, not ${asked}`, {
-    ...{ resource, outcome: done.kind, capacity: now },
-  });
+  const { kind: outcome, capacity: now, asked } = done;
+  const what = `${resource}: nothing was changed, because its capacity is ${now}, not ${asked}`;
+  throw new Problem('wrong-state', what, { resource, outcome, capacity: now });
 }
 
 function drainJson(drain: Drain): z.infer<typeof drained> {

@@ -86,11 +86,8 @@ export const tasks: readonly Operation[] = [
         by: actorOf(caller, by),
       });
       if (outcome.kind === 'published') return ok({ outcome: outcome.kind, task }, 201);
-      throw new Problem(
-        'exists',
-        `task/${task}: this id is taken by a task that is ${outcome.status}; that task was not changed`,
-        { task, taskStatus: outcome.status },
-      );
+      const what = `task/${task}: this id is taken by a task that is ${outcome.status}; that task was not changed`;
+      throw new Problem('exists', what, { task, taskStatus: outcome.status });
     },
   }),
   operation({
@@ -206,11 +203,11 @@ export const tasks: readonly Operation[] = [
       const { kind: outcome, ...details } = await box.tasks.forget(task, await forgetting(box, caller, task));
       if (outcome === 'forgotten') return ok({ outcome, task });
       if (outcome === 'missing') throw noSuchTask(task);
-      throw new Problem('wrong-state', `task/${task}: it cannot be forgotten: ${outcome}`, {
-        task,
-        outcome,
-        ...told(details),
-      });
+      throw new Problem(
+        'wrong-state',
+        `task/${task}: it cannot be forgotten: ${outcome}`,
+        told(task, outcome, details),
+      );
     },
   }),
 ];
@@ -231,10 +228,8 @@ async function ownPublisher(box: Signalbox, caller: Caller, task: string): Promi
   if (found === undefined) throw noSuchTask(task);
   const { publishedBy } = found;
   if (publishedBy === undefined) {
-    throw new Problem(
-      'foreign-holder',
-      `task/${task}: the store does not say who published it, so a token that is bound to holders may not change it; use another token`,
-    );
+    const why = 'so a token that is bound to holders may not change it; use another token';
+    throw new Problem('foreign-holder', `task/${task}: the store does not say who published it, ${why}`);
   }
   refuseForeign(caller, publishedBy);
   return publishedBy;
@@ -256,11 +251,7 @@ function requeueing(how: 'retry' | 'requeue', summary: string, description: stri
       const { kind: outcome, ...details } = await box.tasks[how](task, { ...given(expected), by: actor });
       if (outcome === 'requeued') return ok({ outcome, task, ...details });
       if (outcome === 'missing') throw noSuchTask(task);
-      throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, {
-        task,
-        outcome,
-        ...told(details),
-      });
+      throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, told(task, outcome, details));
     },
   });
 }
@@ -278,11 +269,7 @@ async function claimed(claiming: Promise<DetachedClaim>): Promise<Answer> {
 
 function endTold(task: string, { kind: outcome, ...details }: EndOutcome): Answer {
   if (outcome !== 'not-owner') return ok({ outcome, task, ...details });
-  throw new Problem('not-owner', `task/${task}: this token and holder do not have it`, {
-    task,
-    outcome,
-    ...told(details),
-  });
+  throw new Problem('not-owner', `task/${task}: this token and holder do not have it`, told(task, outcome, details));
 }
 
 async function forced(
@@ -297,9 +284,8 @@ async function forced(
   const outcome = await box.tasks.forceRelease(task, by);
   if (outcome.kind === 'released') return ok({ outcome: 'released', task, owner: outcome.owner });
   if (outcome.status === 'running') {
-    throw new Problem('wrong-state', `task/${task}: token ${expected} does not have it any more; nothing was taken`, {
-      ...{ task, taskStatus: outcome.status },
-    });
+    const what = `task/${task}: token ${expected} does not have it any more; nothing was taken`;
+    throw new Problem('wrong-state', what, { task, taskStatus: outcome.status });
   }
   throw new Problem('wrong-state', `task/${task}: no worker has it`, { task });
 }
@@ -309,7 +295,7 @@ function noSuchTask(task: string, more: object = {}): Problem {
 }
 
 /** Renames the status of the task, because `status` is that of the HTTP answer. */
-function told(found: object): Readonly<Record<string, unknown>> {
-  const { status, ...details } = found as { readonly status?: unknown };
-  return { ...details, ...(status !== undefined && { taskStatus: status }) };
+function told(task: string, outcome: string, found: object): Readonly<Record<string, unknown>> {
+  const { status: taskStatus, ...details } = found as { readonly status?: unknown };
+  return { task, outcome, ...details, ...given({ taskStatus }) };
 }

@@ -1,8 +1,8 @@
 /** Tokens over HTTP: show one's own, create, list, revoke. */
 import { z } from 'zod';
 import { given } from '../../core/given.ts';
-import { ROLES, type TokenEntry } from '../../core/index.ts';
-import { time } from '../../json/time.ts';
+import { ROLES } from '../../core/index.ts';
+import { tokenJson } from '../../json/token.ts';
 import { actorOf } from '../acting.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
@@ -76,14 +76,3 @@ export const tokens: readonly Operation[] = [
     },
   }),
 ];
-
-function tokenJson({ id, name: called, role: is, holders, createdAt, expiresAt }: Omit<TokenEntry, 'hash'>): object {
-  return {
-    id,
-    name: called,
-    role: is,
-    holders: holders ?? null,
-    createdAt: time(createdAt),
-    expiresAt: time(expiresAt),
-  };
-}

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { given } from '../../core/given.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { Verification, WitnessEntry } from '../../core/index.ts';
+import type { WitnessEntry } from '../../core/index.ts';
 import { chainPath, entryKey } from '../../runtime/layout.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
 import {
@@ -18,6 +18,7 @@ import { entryStream, lineStream, type SentEntry } from '../entry-stream.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { answer, anyObject, holder, maybe, name } from '../schemas.ts';
+import { shared } from '../shared.ts';
 import { list } from './events.ts';
 
 const tag = 'witness';
@@ -249,7 +250,7 @@ function watchPlaceIn(text: string, newest: number): WatchPlace {
   if (revision === undefined)
     throw new Failure('invalid', `Last-Event-ID is ${shown(text)}; expected the id of an entry of this stream`);
   if (Number(revision) > newest) return { revision: 0 };
-  return { revision: Number(revision), ...(key !== undefined && { key }) };
+  return { revision: Number(revision), ...given({ key }) };
 }
 
 /** Entries come in the order of their keys. */
@@ -257,25 +258,14 @@ function keyOf({ resource, seq }: Place): string {
   return entryKey(chainPath(resource), seq);
 }
 
-/** Reading the whole record is expensive, so requests that arrive meanwhile share one answer. */
-const verifying = new WeakMap<Signalbox, Promise<Verified>>();
-
-interface Verified {
-  /** Every entry up to this revision was read; a later one may be missing. */
-  readonly revision: number;
-  readonly found: Verification;
-}
-
-function verified(box: Signalbox): Promise<Verified> {
-  const running = verifying.get(box);
-  if (running !== undefined) return running;
-  const begun = (async (): Promise<Verified> => {
-    const { revision } = await box.health();
-    return { revision, found: await box.witness.verify() };
-  })().finally(() => verifying.delete(box));
-  verifying.set(box, begun);
-  return begun;
-}
+/**
+ * Reading the whole record is expensive, so requests that arrive meanwhile share one answer. Every entry up to `revision` was read; a
+ * later one may be missing.
+ */
+const verified = shared(async (box) => {
+  const { revision } = await box.health();
+  return { revision, found: await box.witness.verify() };
+});
 
 async function refuseUnlessOn(box: Signalbox): Promise<void> {
   if (await box.witness.isOn()) return;
