@@ -16,9 +16,9 @@ export function MapLegend(): JSX.Element {
     ['danger', 'lost'],
   ];
   return (
-    <span class="legend">
+    <span class="legend soft small">
       {signs.map(([is, word]) => (
-        <span key={is}>
+        <span class="line" key={is}>
           <Cell is={is} />
           {word}
         </span>
@@ -121,8 +121,11 @@ function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: numb
   if (context === null) return;
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, width, rows * cell);
-  const colours = getComputedStyle(document.documentElement);
-  const colour = (name: string): string => colours.getPropertyValue(`--${name}`).trim();
+  // The colour of an element is resolved for its theme; a variable is not.
+  const colour = (name: string): string => {
+    canvas.style.color = `var(--${name})`;
+    return getComputedStyle(canvas).color;
+  };
   const [blue, red, amber, line] = [colour('blue-arm'), colour('red-arm'), colour('amber-arm'), colour('line2')];
   const ground = colour('bg');
   const { now } = store.snapshot;

@@ -54,7 +54,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         {change === undefined ? (
           <ul class="will">
             {(typeof deed.will === 'function' ? deed.will(snapshot) : deed.will).map(({ sign, text }, place) => (
-              <li key={place}>
+              <li class="line" key={place}>
                 <SignalSign is={sign} label="" />
                 <bdi>{visible(text)}</bdi>
               </li>

@@ -117,6 +117,7 @@ function Palette({ snapshot }: { snapshot: Snapshot }): JSX.Element {
               </div>
             )}
             <div
+              class="line"
               role="option"
               id={`found-${index}`}
               aria-selected={index === at}
@@ -124,7 +125,7 @@ function Palette({ snapshot }: { snapshot: Snapshot }): JSX.Element {
               onClick={() => choose(index)}
             >
               <bdi class="cut">{shortened(label, 120)}</bdi>
-              <bdi class="detail cut">{shortened(detail, 120)}</bdi>
+              <bdi class="detail faint small cut">{shortened(detail, 120)}</bdi>
             </div>
           </div>
         ))}

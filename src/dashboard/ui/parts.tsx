@@ -60,7 +60,7 @@ interface NoteProps {
 /** A sentence about the state of something, after its sign. */
 export function Note({ sign, class: name = '', children }: NoteProps): JSX.Element {
   return (
-    <div class={`note ${name}`}>
+    <div class={`note line soft ${name}`}>
       <SignalSign is={sign} label="" />
       <span>{children}</span>
     </div>
@@ -80,12 +80,12 @@ interface PanelProps {
 export function Panel({ title, aside, more, leads, class: name = '', children }: PanelProps): JSX.Element {
   return (
     <section class={`panel ${name}`}>
-      <header>
+      <header class="line">
         <h2>{title}</h2>
-        {aside !== undefined && <span class="aside">{aside}</span>}
+        {aside !== undefined && <span class="cut faint small">{aside}</span>}
         {more}
         {leads !== undefined && (
-          <a class="more" href={`#/${leads[0]}`}>
+          <a class="more soft small" href={`#/${leads[0]}`}>
             {leads[1]}
           </a>
         )}
@@ -105,7 +105,7 @@ export function CommandLine({ children }: { children: string }): JSX.Element {
     });
   };
   return (
-    <div class="command">
+    <div class="command line">
       <span class="prompt" aria-hidden="true">
         $
       </span>

@@ -8,7 +8,7 @@ import { SignalSign } from './signs.tsx';
 
 export function PastStrip({ past }: { past: Past }): JSX.Element {
   return (
-    <div class="strip past">
+    <div class="strip line past">
       <SignalSign is="unknown" label="" />
       <span class="grow">
         <b class="strong num" title={exact(past.at)}>

@@ -73,20 +73,20 @@ function skip(event: Event): void {
 function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state } = snapshot;
   return (
-    <header class="top">
-      <a class="brand" href="#/overview">
+    <header class="top line">
+      <a class="brand line" href="#/overview">
         <Brand />
         signalbox
       </a>
       {state !== undefined && (
-        <span class="chip spare">
+        <span class="chip line soft small spare">
           store <b class="cut">{state.store.name}</b>
         </span>
       )}
       <LiveChip snapshot={snapshot} />
       <button
         type="button"
-        class="find"
+        class="find line"
         aria-label="Find a lock, holder, token: search and commands"
         onClick={() => show({ kind: 'palette' })}
       >
@@ -102,8 +102,10 @@ function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <circle cx="7" cy="7" r="4.500" />
           <path d="M10.500 10.500L14 14" />
         </svg>
-        <span class="grow">Find a lock, holder, token</span>
-        <kbd aria-hidden="true">/</kbd>
+        <span class="grow spare">Find a lock, holder, token</span>
+        <kbd class="spare" aria-hidden="true">
+          /
+        </kbd>
       </button>
       <button
         type="button"
@@ -129,7 +131,7 @@ export function toggleTheme(): void {
 function LiveChip({ snapshot: { state, link, now, past } }: { snapshot: Snapshot }): JSX.Element {
   if (past !== undefined) {
     return (
-      <span class="chip">
+      <span class="chip line soft small">
         <SignalSign is="unknown" size={14} label="" />
         <b class="num">at {clock(past.at)}</b>
       </span>
@@ -138,10 +140,10 @@ function LiveChip({ snapshot: { state, link, now, past } }: { snapshot: Snapshot
   if (link.kind === 'live' && state !== undefined) {
     const perSecond = rate(state.slices, 'events', now);
     return (
-      <span class="chip">
+      <span class="chip line soft small">
         <SignalSign is="clear" size={14} label="" />
         <b>live</b>
-        <span class="num wide-only">{perSecond >= 10 ? count(perSecond) : perSecond.toFixed(1)} events/s</span>
+        <span class="num spare">{perSecond >= 10 ? count(perSecond) : perSecond.toFixed(1)} events/s</span>
       </span>
     );
   }
@@ -153,7 +155,7 @@ function LiveChip({ snapshot: { state, link, now, past } }: { snapshot: Snapshot
     live: 'live',
   };
   return (
-    <span class="chip">
+    <span class="chip line soft small">
       <SignalSign is={link.kind === 'reconnecting' ? 'caution' : 'unknown'} size={14} label="" />
       <b>{word[link.kind]}</b>
     </span>
@@ -165,7 +167,7 @@ function Strip({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
   if (past !== undefined && link.kind !== 'refused') return <PastStrip past={past} />;
   if (link.kind === 'reconnecting') {
     return (
-      <div class="strip waits">
+      <div class="strip line waits">
         <SignalSign is="caution" label="" />
         <span class="grow">
           <b class="strong">Reconnecting.</b> The page shows how it was at {clock(link.heardAt)}; actions are off. It
@@ -177,7 +179,7 @@ function Strip({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
   }
   if (link.kind === 'failed' && state === undefined) {
     return (
-      <div class="strip fails">
+      <div class="strip line fails">
         <SignalSign is="danger" label="" />
         <span class="grow">
           <b class="strong">The server does not answer</b>, for {duration(Date.now() - link.since)}: {link.why}
@@ -219,14 +221,14 @@ function SideLine({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           return (
             <a
               key={view}
-              class="station"
+              class="station line"
               href={`#/${view}`}
               aria-current={route.view === view || route.view === also ? 'page' : undefined}
             >
               {label}
-              {number !== undefined && <span class="count num">{count(number)}</span>}
+              {number !== undefined && <span class="count num faint small">{count(number)}</span>}
               {alarms.length > 0 && (
-                <span class={`alarm ${isMild ? 'mild' : ''}`}>
+                <span class={`alarm line small ${isMild ? 'mild' : ''}`}>
                   <SignalSign is={isMild ? 'caution' : 'danger'} size={12} label="needs you:" />
                   {alarms.length}
                 </span>

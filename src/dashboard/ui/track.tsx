@@ -41,7 +41,7 @@ export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX
         <SignalSign is={aspect} />
         <Name of={of.name} />
       </span>
-      <span class="track">
+      <span class="track line">
         <Block of={of} />
         {(of.waiting.length > 0 || of.holds.length === 0) && (
           <span class="signal">
@@ -49,26 +49,26 @@ export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX
           </span>
         )}
         {waiting.map(({ holder, since }, place) => (
-          <span class={`car ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
+          <span class={`car cut soft small ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
             <Name of={holder} />
           </span>
         ))}
-        {rest > 0 && <span class="beyond">+{count(rest)}</span>}
+        {rest > 0 && <span class="beyond soft small">+{count(rest)}</span>}
       </span>
       <span class="right">
         <LongestWait of={oldest} isLong={aspect === 'caution'} />
       </span>
-      <span class="right mono faint token">{of.token === 0 ? '' : count(of.token)}</span>
+      <span class="right mono faint spare">{of.token === 0 ? '' : count(of.token)}</span>
     </a>
   );
 }
 
 function Block({ of }: { of: Resource }): JSX.Element {
   const [hold, ...others] = of.holds;
-  if (hold === undefined) return <span class="block free">free</span>;
+  if (hold === undefined) return <span class="block line free">free</span>;
   const kind = lostHolds(of).length > 0 ? 'lost' : hold.mode === 'shared' ? 'shared' : '';
   return (
-    <span class={`block ${kind}`}>
+    <span class={`block line ${kind}`}>
       <span class="cut">
         <Name of={hold.holder} />
       </span>

@@ -27,7 +27,7 @@ const MOST = 50;
 export function Events({ of }: { of: readonly Happening[] }): JSX.Element {
   const shown = of.slice(-MOST).toReversed();
   return (
-    <Panel class="w12" title="Events" aside={of.length > MOST ? `the last ${MOST} of ${of.length}` : 'newest first'}>
+    <Panel title="Events" aside={of.length > MOST ? `the last ${MOST} of ${of.length}` : 'newest first'}>
       {shown.length === 0 && <p class="inside soft">None in the last hour, or the store has forgotten them.</p>}
       <ul>
         {shown.map((event) => (

@@ -71,7 +71,7 @@ function AsOf({ of: { repository, asOf, everyMs } }: { of: GitHubLocks }): JSX.E
 
 function Trouble({ of: { trouble, asOf } }: { of: GitHubLocks }): JSX.Element {
   return (
-    <p class="note" role="status">
+    <p class="note line soft" role="status">
       <SignalSign is="caution" label="" />
       <span>
         GitHub could not be asked{asOf === null ? '' : `, so this is how it was at ${clock(asOf)}`}:{' '}
@@ -88,8 +88,8 @@ function IssueRow({ of }: { of: GitHubLock }): JSX.Element {
         <SignalSign is={of.isStale ? 'caution' : 'held'} label={of.isStale ? 'not renewed in time' : 'held'} />
         <span class="mono">#{of.issue}</span>
       </span>
-      <span class="track railless">
-        <span class={`block ${of.isStale ? 'lost' : ''}`}>
+      <span class="track line railless">
+        <span class={`block line ${of.isStale ? 'lost' : ''}`}>
           <span class="cut">
             <Name of={of.worker} />
           </span>
@@ -104,7 +104,7 @@ function IssueRow({ of }: { of: GitHubLock }): JSX.Element {
           <Since at={of.renewedAt} class={of.isStale ? 'amber strong' : ''} />
         )}
       </span>
-      <span class="right mono faint token">{count(of.token)}</span>
+      <span class="right mono faint spare">{count(of.token)}</span>
     </a>
   );
 }

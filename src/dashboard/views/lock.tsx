@@ -52,7 +52,6 @@ export function OneLock({ snapshot, name }: { snapshot: Loaded; name: string }):
           )}
         </Panel>
         <Panel
-          class="w12"
           title="History"
           aside={`last ${duration(now - from)} · ${plural(ended, 'hold')} ended${history.median === undefined ? '' : ` · median ${span(history.median)} · longest ${span(history.longest ?? 0)}`}`}
         >
@@ -104,7 +103,7 @@ function Section({ of, state, now, median }: SectionProps): JSX.Element {
             </div>
             {hold !== undefined && (
               <div>
-                <div class="line soft lease-line">
+                <div class="line soft small lease-line">
                   <span>lease</span>
                   <span class="num">
                     {hold.isStale ? 'ended' : left === undefined ? 'renewed' : `${duration(left.ms)} left`}
@@ -120,15 +119,15 @@ function Section({ of, state, now, median }: SectionProps): JSX.Element {
             <TallSignal isClear={hold === undefined} />
           </div>
           {shown.map(({ holder, since }, place) => (
-            <div class={`wagon ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
-              <b>
+            <div class={`wagon small spare ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
+              <b class="cut">
                 <Name of={holder} />
               </b>
               <Since at={since} class="soft" />
             </div>
           ))}
           {rest > 0 && (
-            <div class="wagon beyond">
+            <div class="wagon small soft spare beyond">
               <b>+{count(rest)}</b>
               <span class="soft">more</span>
             </div>

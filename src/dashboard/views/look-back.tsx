@@ -37,7 +37,7 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
       title={past === undefined ? 'Look back' : `Held at ${clock(at)}`}
       aside={past === undefined ? 'what was held at a time, in every view' : `${duration(last - at)} ago`}
     >
-      <div class="inside look-back">
+      <div class="inside line look-back">
         <span class="faint num">{clock(first)}</span>
         <div class="way">
           <Histogram counts={counts} />
@@ -82,7 +82,7 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
           </span>
         )}
       </div>
-      <p class="foot legend">
+      <p class="foot legend soft small">
         <span class="line">
           <i class="bar-sign" aria-hidden="true" />
           {counts === undefined ? 'The record is being read' : eventsTold(counts, window)}

@@ -74,7 +74,7 @@ export function OneMember({ snapshot, name }: { snapshot: Loaded; name: string }
           ))}
         </Panel>
         {member !== null && member.metadata !== null && (
-          <Panel class="w12" title="Metadata">
+          <Panel title="Metadata">
             <Printed of={member.metadata} label="Metadata" />
           </Panel>
         )}

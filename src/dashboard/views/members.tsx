@@ -34,7 +34,7 @@ export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
           <Panel class="w5" title="Ring" aside="in id order">
             <Ring crew={crew} />
             <Summary crew={live} leads={leads} />
-            <div class="foot ring-legend">
+            <div class="foot">
               <Key look="coordinator" /> coordinator <Key look="leader" /> leader, fenced <Key look="gone" /> left
             </div>
           </Panel>

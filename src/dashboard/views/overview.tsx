@@ -54,7 +54,7 @@ function NeedsYou({ snapshot }: { snapshot: Loaded }): JSX.Element {
   if (all.length === 0) {
     const locks = countsOf(state, 'lock');
     return (
-      <section class="panel clear" aria-label="Needs you">
+      <section class="panel clear line" aria-label="Needs you">
         <SignalSign is="clear" size={20} label="" />
         <b>All clear</b>
         <span class="soft cut">
@@ -66,10 +66,10 @@ function NeedsYou({ snapshot }: { snapshot: Loaded }): JSX.Element {
   }
   return (
     <section class="panel needs">
-      <header>
+      <header class="line">
         <h2>Needs you</h2>
-        <span class="aside">{plural(all.length, 'matter')}, worst first</span>
-        <span class="more wide-only" aria-hidden="true">
+        <span class="faint small">{plural(all.length, 'matter')}, worst first</span>
+        <span class="more soft small spare" aria-hidden="true">
           <kbd>N</kbd> next <kbd>↵</kbd> open
         </span>
       </header>
@@ -109,7 +109,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): 
     <li>
       <LongArm is={aspect} />
       <span class={`kind ${aspect === 'danger' ? 'red' : 'amber'}`}>{title}</span>
-      <span class="says">
+      <span class="says cut soft">
         {sentence.map((part, place) =>
           place % 2 === 0 ? (
             <b key={place}>
@@ -120,7 +120,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): 
           ),
         )}
       </span>
-      <span class="cost">
+      <span class="cost soft small">
         {cost}
         {isDismissable && (
           <Button title="It stays on the timeline" onClick={() => dismiss(key)}>
@@ -128,7 +128,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): 
           </Button>
         )}
       </span>
-      <span class="age">{since !== undefined && <Since at={since} />}</span>
+      <span class="age right">{since !== undefined && <Since at={since} />}</span>
       <button type="button" class="button" data-matter={key} onClick={onClick}>
         {breaks !== undefined && !mayBreak ? 'See lock' : action}
       </button>
@@ -183,7 +183,7 @@ function Figure({ label, value, of }: FigureProps): JSX.Element {
   const [, number = value, unit = ''] = /^([\d.]+) ?(ms|s|\/s)$/.exec(value) ?? [];
   return (
     <div>
-      <div class="label">{label}</div>
+      <div class="soft small">{label}</div>
       <div class="figure">
         {number}
         <small>{unit}</small>

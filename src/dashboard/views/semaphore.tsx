@@ -53,7 +53,6 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Loaded; name: strin
       {of.drained !== null && <DrainNote of={of.drained} />}
       <div class="grid">
         <Panel
-          class="w12"
           title="Slots"
           aside={of.capacity === 0 ? 'none yet' : `numbered 0 to ${of.capacity - 1}; a holder keeps its numbers`}
         >
@@ -285,9 +284,9 @@ function Waiting({ of }: { of: Resource }): JSX.Element {
             <span class="cut middling">
               <Name of={waiter.holder} />
             </span>
-            <span class="soft cut">{fits(of, place)}</span>
+            <span class="soft small cut">{fits(of, place)}</span>
           </span>
-          <span class="line wants-cells">
+          <span class="line">
             {waiter.weight <= MOST_WANTED_CELLS && (
               <span class="cells" aria-hidden="true">
                 {Array.from({ length: waiter.weight }, (_, cell) => (

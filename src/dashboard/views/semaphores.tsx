@@ -36,7 +36,7 @@ export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
         </Nothing>
       ) : (
         <>
-          <div class="tools">
+          <div class="tools line">
             <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
           </div>
           <section class="panel" aria-label="Semaphores">

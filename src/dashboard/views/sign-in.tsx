@@ -25,7 +25,7 @@ export function SignIn({ why }: { why: string }): JSX.Element {
         machine of the server, this prints one:
       </p>
       <CommandLine>signalbox token local</CommandLine>
-      <form class="tools sign-in" onSubmit={submit}>
+      <form class="tools line sign-in" onSubmit={submit}>
         <label class="grow">
           <span class="unseen">Token</span>
           <input
