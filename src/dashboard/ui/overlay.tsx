@@ -5,7 +5,7 @@ import type { Snapshot } from '../live/store.ts';
 import { KEY_MAP } from '../model/keys.ts';
 import { searched } from '../model/search.ts';
 import { shortened } from '../model/text.ts';
-import { address, copy, currentOverlay, leave, show } from './app.ts';
+import { address, copy, currentOverlay, show, signIn } from './app.ts';
 import { DeedDialog } from './deed-dialog.tsx';
 import { toggleTheme } from './shell.tsx';
 
@@ -76,7 +76,7 @@ function Palette({ snapshot }: { snapshot: Snapshot }): JSX.Element {
     if (leads === 'do:theme') toggleTheme();
     else if (leads === 'do:link') void copy(address.link, 'Link');
     else if (leads === 'do:keys') show({ kind: 'keys' });
-    else if (leads === 'do:leave') leave();
+    else if (leads === 'do:leave') signIn('');
     else {
       address.go(leads);
       document.getElementById('main')?.focus();

@@ -55,9 +55,7 @@ export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX
         ))}
         {rest > 0 && <span class="beyond soft small">+{count(rest)}</span>}
       </span>
-      <span class="right">
-        <LongestWait of={oldest} isLong={aspect === 'caution'} />
-      </span>
+      <LongestWait of={oldest} isLong={aspect === 'caution'} />
       <span class="right mono faint spare">{of.token === 0 ? '' : count(of.token)}</span>
     </a>
   );
@@ -69,9 +67,7 @@ function Block({ of }: { of: Resource }): JSX.Element {
   const kind = lostHolds(of).length > 0 ? 'lost' : hold.mode === 'shared' ? 'shared' : '';
   return (
     <span class={`block line ${kind}`}>
-      <span class="cut">
-        <Name of={hold.holder} />
-      </span>
+      <Name of={hold.holder} />
       {others.length > 0 && <span class="soft">+{count(others.length)}</span>}
       <Since at={hold.acquiredAt} />
     </span>
@@ -80,6 +76,6 @@ function Block({ of }: { of: Resource }): JSX.Element {
 
 /** Shows the longest wait in a queue. */
 export function LongestWait({ of, isLong }: { of: Waiter | undefined; isLong: boolean }): JSX.Element {
-  if (of === undefined) return <span class="faint">–</span>;
-  return <Since at={of.since} class={isLong ? 'amber strong' : ''} />;
+  if (of === undefined) return <span class="right faint">–</span>;
+  return <Since at={of.since} class={`right ${isLong ? 'amber strong' : ''}`} />;
 }

@@ -1,7 +1,7 @@
 /** Who waits for whom, as a drawing. */
 import type { JSX } from 'preact';
 import { routeOf } from '../model/needs.ts';
-import { halves } from '../model/text.ts';
+import { middleCut } from '../model/text.ts';
 import type { Graph, GraphNode } from '../model/waits.ts';
 import { ArrowTip, Label } from './signs.tsx';
 
@@ -9,12 +9,6 @@ const WIDTH = 132;
 const HEIGHT = 32;
 const STEP = 190;
 const ROW = 40;
-
-function cutName(name: string, most = 15): string {
-  const [first, last] = halves(name, 7);
-  const whole = `${first}${last}`;
-  return whole.length <= most ? whole : `${whole.slice(0, most - 8)}…${whole.slice(-7)}`;
-}
 
 export function WaitGraph({ graph }: { graph: Graph }): JSX.Element {
   const width = (graph.columns - 1) * STEP + WIDTH + 4;
@@ -75,7 +69,7 @@ function NodeShape({ node }: { node: GraphNode }): JSX.Element {
         stroke-width={node.kind === 'root' ? 1.6 : 1.1}
       />
       <Label x={WIDTH / 2} y={node.detail === '' ? 20.5 : 14} anchor="middle" size={12} weight={500} fill="var(--ink)">
-        {cutName(node.label)}
+        {middleCut(node.label, 15)}
       </Label>
       {node.detail !== '' && <Label {...{ x: WIDTH / 2, y: 26, anchor: 'middle', size: 10.5 }}>{node.detail}</Label>}
     </g>

@@ -90,20 +90,16 @@ function IssueRow({ of }: { of: GitHubLock }): JSX.Element {
       </span>
       <span class="track line railless">
         <span class={`block line ${of.isStale ? 'lost' : ''}`}>
-          <span class="cut">
-            <Name of={of.worker} />
-          </span>
+          <Name of={of.worker} />
           {of.since !== null && <Since at={of.since} />}
         </span>
         <span class="cut soft">{of.title === null ? '' : <Name of={of.title} />}</span>
       </span>
-      <span class="right">
-        {of.renewedAt === null ? (
-          <span class="faint">–</span>
-        ) : (
-          <Since at={of.renewedAt} class={of.isStale ? 'amber strong' : ''} />
-        )}
-      </span>
+      {of.renewedAt === null ? (
+        <span class="right faint">–</span>
+      ) : (
+        <Since at={of.renewedAt} class={`right ${of.isStale ? 'amber strong' : ''}`} />
+      )}
       <span class="right mono faint spare">{count(of.token)}</span>
     </a>
   );

@@ -4,15 +4,13 @@ import type { Loaded } from '../live/store.ts';
 import { rebuilt } from '../live/travel.ts';
 import { barsOver, partsOf, type Window } from '../model/rates.ts';
 import { items, object } from '../model/read.ts';
-import { clock, count, duration, exact, plural } from '../model/time.ts';
+import { clock, count, duration, exact, HOUR_MS, MINUTE_MS, plural } from '../model/time.ts';
 import { timeText } from '../model/travel.ts';
 import type { State } from '../model/types.ts';
 import { address, store } from '../ui/app.ts';
 import { Button, Panel } from '../ui/parts.tsx';
 import { useAnswer } from '../ui/reading.ts';
 
-const HOUR_MS = 3_600_000;
-const MINUTE_MS = 60_000;
 const SHORTEST_MS = 300_000;
 /** More than these would become one thick line. */
 const MOST_CHECKPOINTS = 100;

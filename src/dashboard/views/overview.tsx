@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Loaded } from '../live/store.ts';
+import type { Values } from '../model/chart.ts';
 import { type Matter, routeOf } from '../model/needs.ts';
 import { partsOf, quantileOf, rate, total, windowAt } from '../model/rates.ts';
 import { byName, countsOf, matching } from '../model/rows.ts';
@@ -173,13 +174,7 @@ function HeldAndWaiting({ snapshot }: { snapshot: Loaded }): JSX.Element {
   );
 }
 
-interface FigureProps {
-  readonly label: string;
-  readonly value: string;
-  readonly of: readonly (number | undefined)[];
-}
-
-function Figure({ label, value, of }: FigureProps): JSX.Element {
+function Figure({ label, value, of }: { label: string; value: string; of: Values }): JSX.Element {
   const [, number = value, unit = ''] = /^([\d.]+) ?(ms|s|\/s)$/.exec(value) ?? [];
   return (
     <div>

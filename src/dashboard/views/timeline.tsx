@@ -118,9 +118,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
   const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
     <>
-      <span class="faint num">
-        <At at={of.at} />
-      </span>
+      <At at={of.at} class="faint" />
       <SignalSign is={sign} label="" />
       <span class="said">
         <span>
@@ -231,9 +229,7 @@ const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not v
 function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof STANDING }): JSX.Element {
   return (
     <div class="row recorded" title={shortened(of.resource, 300)}>
-      <span class="faint num">
-        <At at={of.time} />
-      </span>
+      <At at={of.time} class="faint" />
       <Name of={kindAndName(of.resource)[1]} />
       <span class="right faint num">{count(of.seq)}</span>
       <code class="faint" title={of.hash}>
