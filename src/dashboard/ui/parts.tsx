@@ -58,13 +58,15 @@ export function At({ at, class: name }: { at: number; class?: string }): JSX.Ele
 interface NoteProps {
   readonly sign: Sign;
   readonly class?: string;
+  /** `status`: a screen reader says it when it changes. */
+  readonly role?: 'status';
   readonly children: ComponentChildren;
 }
 
 /** A sentence about the state of something, after its sign. */
-export function Note({ sign, class: name = '', children }: NoteProps): JSX.Element {
+export function Note({ sign, class: name = '', role, children }: NoteProps): JSX.Element {
   return (
-    <div class={`note line soft ${name}`}>
+    <div class={`note line soft ${name}`} role={role}>
       <SignalSign is={sign} label="" />
       <span>{children}</span>
     </div>

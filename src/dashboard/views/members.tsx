@@ -11,7 +11,7 @@ import { Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 
 /** With more members than this, their names would overlap. */
-const MOST_NAMES = 60;
+const MOST_NAMES = 48;
 const RADIUS = 148;
 
 export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
@@ -179,14 +179,14 @@ function Ring({ crew }: { crew: readonly Mate[] }): JSX.Element {
             </g>
             {(!isCrowded || look === 'coordinator' || look === 'leader') && (
               <text x={outX} y={outY + 4} text-anchor={side} class={look}>
-                {middleCut(mate.id, 18)}
+                {middleCut(mate.id, 14)}
                 {look === 'gone' && ' left'}
               </text>
             )}
           </g>
         );
       })}
-      <text class="soft" y="-26" text-anchor="middle">
+      <text class="soft" y="-32" text-anchor="middle">
         live members
       </text>
       <text class="many" y="12" text-anchor="middle">
