@@ -6,6 +6,7 @@ import { Connection } from '../live/connection.ts';
 import { type Snapshot, Store } from '../live/store.ts';
 import type { Will } from '../model/breaking.ts';
 import { mattersOf, type Matter } from '../model/needs.ts';
+import { ROLES } from '../model/read.ts';
 import type { Role } from '../model/types.ts';
 
 export const store = new Store();
@@ -78,14 +79,12 @@ export function useSnapshot(): Snapshot {
   return store.snapshot;
 }
 
-const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
-
 /** Why our own token may not do something that needs this role; undefined if it may. */
 export function whyNot({ state, link, past }: Snapshot, needed: Role): string | undefined {
   if (past !== undefined) return past.is === 'frozen' ? 'The page is frozen' : 'You look at the past';
   if (link.kind !== 'live') return 'The page is not live';
   const role = state?.token.role ?? 'viewer';
-  if (RANKS.indexOf(role) >= RANKS.indexOf(needed)) return undefined;
+  if (ROLES.indexOf(role) >= ROLES.indexOf(needed)) return undefined;
   return `Needs the role ${needed}; your token is of a ${role}`;
 }
 
