@@ -4,16 +4,15 @@ import {
   commentEveryMs,
   fits,
   heartbeatEveryMs,
-  issueOfRef,
   type LiveLock,
   liveLocks,
   LOCKS,
   mayStay,
-  recordIn,
   timeoutsOf,
   type Settings,
 } from '../core/github/index.ts';
 import type { Driver } from './drive.ts';
+import { recordsIn } from './lock-reader.ts';
 
 /** How many requests GitHub still allows, and how the processes share them. */
 export interface BudgetView {
@@ -96,12 +95,7 @@ export class Budget {
     this.#lookedMs = this.#driver.clock.monotonic();
     const tips = await this.#driver.client.listTips(LOCKS);
     if (tips.kind === 'ok') {
-      const all = tips.value.flatMap(({ ref, sha, message, dateMs }) => {
-        const issue = issueOfRef(ref);
-        const record = issue === undefined ? undefined : recordIn(message, issue);
-        return issue === undefined || record === undefined ? [] : [{ issue, tip: sha, record, dateMs }];
-      });
-      this.#live = liveLocks(all, tips.date?.ms ?? 0);
+      this.#live = liveLocks(recordsIn(tips.value), tips.date?.ms ?? 0);
       this.#seen(timeoutsOf(this.#live));
     } else if (tips.kind === 'missing') await this.#lookWithout();
   }

@@ -39,6 +39,7 @@ import {
   type LockStatus,
   type ManyResult,
   problemWith,
+  type Refused,
   type ReleaseResult,
   settingsOf,
 } from './terms.ts';
@@ -310,7 +311,7 @@ export class LockManager implements AsyncDisposable {
   }
 }
 
-function failed(reason: LockReason): { readonly success: false; readonly error: string; readonly reason: LockReason } {
+function failed(reason: LockReason): Refused {
   return { success: false, error: textOf(reason), reason };
 }
 

@@ -5,6 +5,7 @@ import {
   isStale,
   issueOfRef,
   later,
+  type LiveLock,
   LOCKS,
   lockRef,
   type LockRecord,
@@ -13,7 +14,7 @@ import {
   type Refusal,
 } from '../core/github/index.ts';
 import { Failure } from '../failure.ts';
-import type { GitHubClient } from './client.ts';
+import type { GitHubClient, Tip } from './client.ts';
 import type { Driver } from './drive.ts';
 import { type LockReason, reasonOf } from './reason.ts';
 import type { LockedIssue, LockStatus } from './terms.ts';
@@ -62,14 +63,11 @@ export class LockReader {
     const titles = new Map(assigned.kind === 'ok' ? assigned.value.map(({ issue, title }) => [issue, title]) : []);
     const all = tips.kind === 'missing' ? await this.#tipsOneByOne() : tips;
     if (all.kind !== 'ok') throw new Failure(all.kind === 'denied' ? 'forbidden' : 'unavailable', all.message);
-    return all.value
-      .flatMap(({ ref, message, dateMs }) => {
-        const issue = issueOfRef(ref);
-        const record = issue === undefined ? undefined : recordIn(message, issue);
-        if (issue === undefined || record?.state !== 'held') return [];
-        return [
-          { issue, title: titles.get(issue) ?? null, ...statusOf(record, isStale(record, dateMs, all.date?.ms ?? 0)) },
-        ];
+    return recordsIn(all.value)
+      .filter(({ record }) => record.state === 'held')
+      .map(({ issue, record, dateMs }) => {
+        const isOld = isStale(record, dateMs, all.date?.ms ?? 0);
+        return { issue, title: titles.get(issue) ?? null, ...statusOf(record, isOld) };
       })
       .sort((one, other) => one.issue - other.issue);
   }
@@ -88,6 +86,15 @@ export class LockReader {
   #reason(refusal: Refusal): LockReason {
     return reasonOf(refusal, this.#driver.clock.now());
   }
+}
+
+/** The locks among the refs; foreign refs are left out. */
+export function recordsIn(tips: readonly Tip[]): readonly (LiveLock & { readonly dateMs: number })[] {
+  return tips.flatMap(({ ref, sha, message, dateMs }) => {
+    const issue = issueOfRef(ref);
+    const record = issue === undefined ? undefined : recordIn(message, issue);
+    return issue === undefined || record === undefined ? [] : [{ issue, tip: sha, record, dateMs }];
+  });
 }
 
 export function statusOf(record: LockRecord | undefined, isOld: boolean): LockStatus {

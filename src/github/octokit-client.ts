@@ -354,8 +354,7 @@ export class OctokitClient implements GitHubClient {
   }
 
   async #load(): Promise<Octokit> {
-    const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
-    const token = await findToken(this.#options.token, host, this.#env);
+    const token = await findToken(this.#options.token, this.#base, this.#env);
     if (token === undefined)
       throw new Failure('forbidden', 'no token for GitHub is set: set GITHUB_TOKEN, or log in with `gh auth login`');
     const { Octokit: Client } = await import('./octokit.ts');

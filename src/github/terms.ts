@@ -65,25 +65,27 @@ export interface AcquireOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Why it did not succeed. */
+export interface Refused {
+  readonly success: false;
+  readonly error: string;
+  readonly reason: LockReason;
+}
+
 /** The answer of `acquireLock`. */
-export type LockResult =
-  | { readonly success: true; readonly lockId: number; readonly token: number; readonly lock: GitHubHold }
-  | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
+export type LockResult = { readonly lockId: number } & (
+  | { readonly success: true; readonly token: number; readonly lock: GitHubHold }
+  | Refused
+);
 
 /** The answer of `acquireMany`. */
-export type ManyResult =
-  | { readonly success: true; readonly lockIds: readonly number[]; readonly locks: readonly GitHubHold[] }
-  | {
-      readonly success: false;
-      readonly lockIds: readonly number[];
-      readonly error: string;
-      readonly reason: LockReason;
-    };
+export type ManyResult = { readonly lockIds: readonly number[] } & (
+  | { readonly success: true; readonly locks: readonly GitHubHold[] }
+  | Refused
+);
 
 /** The answer of `releaseLock`. */
-export type ReleaseResult =
-  | { readonly success: true; readonly lockId: number }
-  | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
+export type ReleaseResult = { readonly lockId: number } & ({ readonly success: true } | Refused);
 
 /** Whether an issue is locked, and by whom. */
 export interface LockStatus {

@@ -159,9 +159,7 @@ export class GitHubClient {
   #findToken(signal?: AbortSignal): Promise<string | undefined> {
     const { token } = this.#options;
     if (token === '') return Promise.resolve(undefined);
-    // `gh` knows the host by the name of its web pages.
-    const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
-    const finding = (this.#token ??= findToken(token, host, this.#env, signal));
+    const finding = (this.#token ??= findToken(token, this.#base, this.#env, signal));
     // An aborted search must not count as the answer for the next caller.
     finding.catch(() => (this.#token = undefined));
     return finding;

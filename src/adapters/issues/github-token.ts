@@ -4,10 +4,10 @@ import { printedBy } from '../program.ts';
 
 const GH_TIMEOUT_MS = 10_000;
 
-/** Undefined if there is none: public repositories can be read without one. `host` is the name that `gh` uses: `github.com`. */
+/** Undefined if there is none: public repositories can be read without one. The URL is that of the API. */
 export async function findToken(
   given: string | undefined,
-  host: string,
+  { host }: URL,
   env: NodeJS.ProcessEnv,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
@@ -17,7 +17,9 @@ export async function findToken(
     ['GH_TOKEN', env['GH_TOKEN']],
   ];
   for (const [source, value] of named) if (value !== undefined && value !== '') return checked(value, source);
-  const printed = await printedBy('gh', ['auth', 'token', '--hostname', host], {
+  // `gh` knows the host by the name of its web pages.
+  const known = host === 'api.github.com' ? 'github.com' : host;
+  const printed = await printedBy('gh', ['auth', 'token', '--hostname', known], {
     env,
     timeoutMs: GH_TIMEOUT_MS,
     signal,

@@ -1,24 +1,17 @@
 /** Applies a filter to issues, for trackers that cannot filter themselves. */
-import type { IssueFields, IssueSearch, IssueStatus } from '../../core/index.ts';
+import type { IssueFields, IssueSearch } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
+import type { TrackedIssue } from './tracker-file.ts';
 
-export interface Matchable {
-  readonly id: string;
-  readonly title: string;
-  readonly status: IssueStatus;
-  readonly labels: readonly string[];
-  readonly assignees: readonly string[];
-  readonly milestone: string | null;
-}
-
-type OneAssignee = Omit<Matchable, 'assignees'> & { readonly assignee: string | null };
+/** An issue as trackers have it in common: some allow several assignees. */
+export type Matchable = Omit<TrackedIssue, 'assignee'> & { readonly assignees: readonly string[] };
 
 export function isSearch(filter: IssueFields | IssueSearch): filter is IssueSearch {
   return 'query' in filter;
 }
 
 /** Compares exactly, as the local tracker does. */
-export function matcherOf(filter: IssueFields | IssueSearch): (issue: OneAssignee) => boolean {
+export function matcherOf(filter: IssueFields | IssueSearch): (issue: TrackedIssue) => boolean {
   const same = (one: string, other: string): boolean => one === other;
   if (!isSearch(filter))
     return (issue) => hasFields({ ...issue, assignees: [issue.assignee ?? []].flat() }, filter, same);

@@ -78,7 +78,7 @@ export async function pastEvents(query: string, signal: AbortSignal, most = 1_00
 }
 
 /** The key makes a repeat of the same request harmless. */
-export async function send(method: 'POST' | 'PUT' | 'DELETE', path: string, body: object): Promise<unknown> {
+export async function send(method: 'POST' | 'PUT', path: string, body: object): Promise<unknown> {
   const key = crypto.randomUUID === undefined ? String(Math.random()) : crypto.randomUUID();
   const init = {
     method,

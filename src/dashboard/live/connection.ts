@@ -2,13 +2,14 @@
  * Reads the board and follows the events from there; after a broken connection, it goes on where it was. Resources in
  * sight are read again now and then, because events do not tell everything: a waiter that gives up causes none.
  */
-import { boardRead, countedPast, deniedUpTo, isHeld, remembered } from '../model/apply.ts';
+import { boardRead, countedPast, deniedUpTo, isHeld, refreshed, remembered } from '../model/apply.ts';
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from '../model/apply-tasks.ts';
 import { revisionOf } from '../model/as-of.ts';
 import { pauseBefore } from '../model/link.ts';
 import { boardIn, items, memberIn, object, pipelineIn, resourcesIn, taskIn, textIn, timeIn } from '../model/read.ts';
 import { routeOf } from '../model/needs.ts';
 import { SentEvents } from '../model/sent.ts';
+import { HOUR_MS } from '../model/time.ts';
 import type { Happening } from '../model/types.ts';
 import { get, getText, keptToken, type PastEvents, pastEvents, Refused, stream } from './api.ts';
 import { type ReadBoard, readBoard } from './board.ts';
@@ -30,7 +31,6 @@ const OLD_MS = 6_000;
 const MOST_AT_ONCE = 40;
 /** In characters. The server takes requests with up to 16 KiB of head. */
 const LONGEST_QUERY = 12_000;
-const HOUR_MS = 3_600_000;
 /** The most events from before the page was opened that its charts count. */
 const MOST_COUNTED = 3_000;
 const NOTHING: PastEvents = { events: [], isWhole: false };
@@ -214,7 +214,7 @@ export class Connection {
     const answer = object(await get(`/v1/resources?${query}`));
     const at = timeIn(answer['at']) ?? Date.now();
     const unreadable = items(answer['malformed']).map((one) => textIn(object(one)['resource']));
-    this.#store.refreshed(resourcesIn(answer, 0, at), at, unreadable);
+    this.#store.learned((state) => refreshed(state, resourcesIn(answer, 0, at), at, unreadable));
   }
 
   /** Reads the whole board; the stream goes on meanwhile. */

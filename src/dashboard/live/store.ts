@@ -2,11 +2,11 @@
  * The state of the page and its listeners. Events are gathered and applied together, at most four times a second: one
  * render for all of them. All times tick by one clock, which stops when nothing more is heard from the server.
  */
-import { applied, refreshed, resynced } from '../model/apply.ts';
+import { applied, resynced } from '../model/apply.ts';
 import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
 import { HOME, type Route } from '../model/route.ts';
 import { frozenAt, type Past, Travel } from './travel.ts';
-import type { Happening, Resource, State } from '../model/types.ts';
+import type { Happening, State } from '../model/types.ts';
 
 export interface Snapshot {
   readonly state: State | undefined;
@@ -70,13 +70,19 @@ export class Store {
     this.drawSoon();
   }
 
-  refreshed(found: readonly Resource[], serverTime: number, unreadable: readonly string[]): void {
-    this.#change((state) => refreshed(state, found, serverTime, unreadable));
-  }
-
   /** Applies the server's answer as a change to the state that is known by then. */
   learned(change: (state: State) => State): void {
-    this.#change(change);
+    if (this.#state === undefined) return;
+    // The gathered events came before the answer that is applied now.
+    this.#state = change(this.#caughtUp(this.#state));
+    this.drawSoon();
+  }
+
+  /** The state with the events that were gathered since. */
+  #caughtUp(state: State): State {
+    const events = this.#gathered;
+    this.#gathered = [];
+    return applied(state, events, this.serverTime);
   }
 
   news(news: LinkNews): void {
@@ -115,29 +121,13 @@ export class Store {
 
   /** Renders now, with everything that was gathered. */
   draw(): void {
-    const state = this.#state;
-    if (state !== undefined && this.#gathered.length > 0) {
-      const events = this.#gathered;
-      this.#gathered = [];
-      this.#state = applied(state, events, this.serverTime);
-    }
+    if (this.#state !== undefined) this.#state = this.#caughtUp(this.#state);
     this.#drawnAt = performance.now();
     const at = this.#link.kind === 'reconnecting' ? this.#link.heardAt : Date.now();
     const now = at + this.#ahead;
     const live = { state: this.#state, link: this.#link, now, route: this.#route, past: undefined };
     this.#snapshot = this.#frozen === undefined ? this.travel.seen(live) : { ...this.#frozen, route: this.#route };
     for (const listener of this.#listeners) listener();
-  }
-
-  #change(change: (state: State) => State): void {
-    if (this.#state === undefined) return;
-    // The gathered events came before the answer that is applied now.
-    if (this.#gathered.length > 0) {
-      this.#state = applied(this.#state, this.#gathered, this.serverTime);
-      this.#gathered = [];
-    }
-    this.#state = change(this.#state);
-    this.drawSoon();
   }
 
   /** Renders with the next frame, or when the last one was long enough ago: once, however often it is called. */

@@ -8,7 +8,7 @@ import { bound, isKnown, isOutdated, merged, revisionOf } from './as-of.ts';
 import { counted, countedBefore, withDenials } from './rates.ts';
 import { kindAndName } from './text.ts';
 import { holdIn, items, numberIn, resourceIn, textIn, waiterIn } from './read.ts';
-import type { Deadlock, Happening, Hold, Kind, Pipeline, Resource, Sample, State, Task, Waiter } from './types.ts';
+import type { Deadlock, Happening, Hold, Kind, Resource, Sample, State, Waiter } from './types.ts';
 
 export const MOST_ENTRIES = 500;
 const MOST_SAMPLES = 400;
@@ -17,53 +17,39 @@ export const MOST_RESOURCES = 50_000;
 export const MOST_TASKS = 2_500;
 export const MOST_PIPELINES = 1_000;
 
-/** Copies each collection once per batch, however many events there are. */
-export class Draft {
-  readonly resources: Map<string, Resource>;
-  readonly tasks: Map<string, Task>;
-  readonly pipelines: Map<string, Pipeline>;
-  readonly unread: Set<string>;
-  readonly waits: Sample[] = [];
-  readonly held: Sample[] = [];
-  readonly deadlocks: Deadlock[] = [];
-  readonly workRevision: number;
-  membersRevision: number;
-  counts: State['counts'];
+export type Draft = ReturnType<typeof draftOf>;
 
-  constructor(state: State) {
-    this.resources = new Map(state.resources);
-    this.tasks = new Map(state.tasks);
-    this.pipelines = new Map(state.pipelines);
-    this.unread = new Set(state.unread);
-    this.workRevision = state.workRevision;
-    this.membersRevision = state.membersRevision;
-    this.counts = state.counts;
-  }
+/** Copies each collection once per batch, however many events there are. */
+function draftOf({ workRevision, membersRevision, counts, ...state }: State) {
+  return {
+    ...{ workRevision, membersRevision, counts },
+    resources: new Map(state.resources),
+    tasks: new Map(state.tasks),
+    pipelines: new Map(state.pipelines),
+    unread: new Set(state.unread),
+    waits: [] as Sample[],
+    held: [] as Sample[],
+    deadlocks: [] as Deadlock[],
+  };
 }
 
 /** `now` is the server's time: no event is counted as later than that. */
 export function applied(state: State, events: readonly Happening[], now = Infinity): State {
   if (events.length === 0) return state;
-  const draft = new Draft(state);
+  const draft = draftOf(state);
   let { revision } = state;
   for (const event of events) {
     revision = Math.max(revision, revisionOf(event.id));
     applyOne(draft, event, state.snapshotRevision);
   }
   keepWithinBounds(draft);
+  const { waits, held, deadlocks, ...next } = draft;
   return {
-    ...state,
-    revision,
-    resources: draft.resources,
-    tasks: draft.tasks,
-    counts: draft.counts,
-    pipelines: draft.pipelines,
-    membersRevision: draft.membersRevision,
-    unread: draft.unread,
-    deadlocks: [...draft.deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
+    ...{ ...state, ...next, revision },
+    deadlocks: [...deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
     entries: [...events.toReversed(), ...state.entries].slice(0, MOST_ENTRIES),
-    waits: [...state.waits, ...draft.waits].slice(-MOST_SAMPLES),
-    slices: counted(state.slices, { events, waits: draft.waits, holds: draft.held, now }),
+    waits: [...state.waits, ...waits].slice(-MOST_SAMPLES),
+    slices: counted(state.slices, { events, waits, holds: held, now }),
   };
 }
 

@@ -1,6 +1,6 @@
 /** What a chart of values over time needs besides the values: the marks of its axes, and the values in words. */
 import type { Window } from './rates.ts';
-import { clock, count, span } from './time.ts';
+import { clock, count, HOUR_MS, MINUTE_MS, span } from './time.ts';
 
 /** `per`: a rate, in events per second. `ms`: a duration. `of`: a count. */
 export type Unit = 'per' | 'ms' | 'of';
@@ -17,8 +17,6 @@ export interface Scale {
 }
 
 const MOST_MARKS = 4;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 /** Steps in which people count times above a second. */
 const TIME_STEPS: readonly number[] = [
   ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1000),

@@ -1,8 +1,8 @@
 /** Lists members by id, with what each owns and which of them lead. */
+import { HOUR_MS } from './time.ts';
 import type { Member, Resource, State } from './types.ts';
 
 const LEADERS = 'lead:';
-const HOUR_MS = 3_600_000;
 
 /**
  * Whether a holder is this member: a leader, or a process that takes a new name for each hold, appends an id to the

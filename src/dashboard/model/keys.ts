@@ -1,8 +1,10 @@
 /** Maps keys to actions. `G` waits for a second letter; inside a text field only Escape acts. */
 import type { View } from './route.ts';
 
+export type PlainDeed = 'escape' | (typeof DEEDS)[keyof typeof DEEDS];
+
 export type Deed =
-  | { readonly kind: 'escape' | (typeof DEEDS)[keyof typeof DEEDS] }
+  | { readonly kind: PlainDeed }
   | { readonly kind: 'travel'; readonly by: 1 | -1; readonly minutes: boolean }
   | { readonly kind: 'row'; readonly by: 1 | -1 }
   | { readonly kind: 'go'; readonly view: View };

@@ -2,7 +2,7 @@
 import { usualWait } from './rates.ts';
 import { usedOf } from './slots.ts';
 import { kindAndName } from './text.ts';
-import { plural, span } from './time.ts';
+import { HOUR_MS, plural, span } from './time.ts';
 import type { Deadlock, Hold, Phase, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
 
 /** A wait is long when it exceeds both a floor and a multiple of the usual. */
@@ -11,7 +11,7 @@ export const TIMES_THE_USUAL = 3;
 /** A block that clears within this time needs no person. */
 export const STUCK_MS = 30_000;
 /** A broken deadlock stays listed for this time, or until a person dismisses it. */
-export const DEADLOCK_MS = 3_600_000;
+export const DEADLOCK_MS = HOUR_MS;
 
 export type Aspect = 'free' | 'held' | 'shared' | 'caution' | 'danger';
 

@@ -3,11 +3,11 @@
  *
  *     events of a batch ──▶ the last slice, or a new one ──▶ sums over parts of a window ──▶ a rate, a quantile, a total
  */
-import { quantile } from './time.ts';
+import { HOUR_MS, quantile } from './time.ts';
 import type { Happening, Sample, Slice, State, Tally } from './types.ts';
 
 export const SLICE_MS = 5_000;
-export const REMEMBERED_MS = 3_600_000;
+export const REMEMBERED_MS = HOUR_MS;
 const MOST_SLICES = REMEMBERED_MS / SLICE_MS;
 
 /** Bins per doubling: a time read back from its bin is off by at most 5 %. */

@@ -35,6 +35,11 @@ export function textsIn(value: unknown): readonly string[] {
   return items(value).filter((one): one is string => typeof one === 'string');
 }
 
+/** The first of the words stands for a value that is none of them. */
+export function wordIn<T extends string>(value: unknown, words: readonly T[]): T {
+  return words.find((word) => word === value) ?? (words[0] as T);
+}
+
 export function timeIn(value: unknown): number | null {
   const ms = typeof value === 'string' ? Date.parse(value) : NaN;
   return Number.isFinite(ms) ? ms : null;
@@ -133,14 +138,13 @@ export function resourcesIn(value: unknown, revision: number, readAt: number): r
   ];
 }
 
-const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
+const STATUSES: readonly TaskStatus[] = ['pending', 'running', 'complete', 'failed'];
 
 export function taskIn(value: unknown, revision: number, readAt: number) {
   const json = object(value);
-  const status = textIn(json['status']);
   return {
     ...{ id: textIn(json['task']), revision: numberIn(json['revision'], revision), readAt },
-    status: (STATUSES.includes(status) ? status : 'pending') as TaskStatus,
+    status: wordIn(json['status'], STATUSES),
     capabilities: textsIn(json['capabilities']),
     priority: numberIn(json['priority']),
     dependsOn: textsIn(json['dependsOn']),
@@ -178,11 +182,7 @@ function reasonsIn(blocked: Json): readonly string[] {
   return [...ofGuards, ...textsIn(blocked['resources']), ...(why === null ? [] : [why])];
 }
 
-const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
-
-export function pipelineStateIn(value: unknown): PipelineState {
-  return (STATES.includes(textIn(value)) ? value : 'pending') as PipelineState;
-}
+export const STATES: readonly PipelineState[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
 
 export function pipelineIn(value: unknown, revision = 0, readAt = 0) {
   const json = object(value);
@@ -191,7 +191,7 @@ export function pipelineIn(value: unknown, revision = 0, readAt = 0) {
   return {
     ...{ id: textIn(json['pipeline']), revision: numberIn(json['revision'], revision), readAt },
     name: textIn(json['name']),
-    state: pipelineStateIn(json['state']),
+    state: wordIn(json['state'], STATES),
     phase: textOrNull(json['phase']),
     phases: eachIn(json['phases'], phaseIn),
     blocked:
@@ -228,13 +228,12 @@ export function memberIn(value: unknown) {
   };
 }
 
-const TROUBLES: readonly string[] = ['unreadable', 'damaged', 'filling'];
+const TROUBLES: readonly Trouble['kind'][] = ['unreadable', 'damaged', 'filling'];
 
 function troubleIn(value: unknown): Trouble {
   const json = object(value);
-  const kind = textIn(json['kind']);
   return {
-    kind: (TROUBLES.includes(kind) ? kind : 'unreadable') as Trouble['kind'],
+    kind: wordIn(json['kind'], TROUBLES),
     ...{ key: textIn(json['key']), subject: textIn(json['subject']), says: textIn(json['says']) },
     ...{ command: textIn(json['command'], 'signalbox doctor'), at: numberOrNull(json['at']) ?? undefined },
   };
@@ -246,6 +245,9 @@ function countsIn(value: unknown): Counts {
   return { pending: of('pending'), running: of('running'), complete: of('complete'), failed: of('failed') };
 }
 
+/** Each may do what the ones before it may do. */
+export const ROLES: readonly Role[] = ['viewer', 'worker', 'administrator'];
+
 /** Reads the answer of `GET /v1/board` as the state to which events are then applied. */
 export function boardIn(value: unknown): State {
   const json = object(value);
@@ -254,14 +256,13 @@ export function boardIn(value: unknown): State {
   const since = numberIn(json['since']);
   const store = object(json['store']);
   const token = object(json['token']);
-  const role = textIn(token['role'], 'viewer');
   return {
     revision,
     ...{ snapshotRevision: revision, workRevision: since, membersRevision: since },
     store: { engine: textIn(store['engine']), name: textIn(store['name']) },
     token: {
       name: textIn(token['name']),
-      role: (['viewer', 'worker', 'administrator'].includes(role) ? role : 'viewer') as Role,
+      role: wordIn(token['role'], ROLES),
       holders: Array.isArray(token['holders']) ? textsIn(token['holders']) : null,
     },
     allowsCommands: json['allowsCommands'] === true,

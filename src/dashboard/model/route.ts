@@ -25,12 +25,10 @@ export const HOME: Route = { view: 'overview', name: undefined, filters: {} };
 
 /** Parses `#/locks/main?sort=name`. An unknown address leads to the overview. */
 export function routeIn(fragment: string): Route {
-  const [path = '', query = ''] = splitOnce(fragment.replace(/^#/, ''), '?');
-  const [, view = '', name] = /^\/([a-z]*)(?:\/(.*))?$/s.exec(path) ?? [];
+  const [, view = '', name = '', query = ''] = /^#?\/([a-z]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(fragment) ?? [];
   if (!VIEWS.includes(view as View)) return HOME;
   const filters = Object.fromEntries([...new URLSearchParams(query)].filter(([key]) => key !== ''));
-  const decoded = name === undefined || name === '' ? undefined : decodedName(name);
-  return { view: view as View, name: decoded, filters };
+  return { view: view as View, name: name === '' ? undefined : decodedName(name), filters };
 }
 
 export function fragmentOf({ view, name, filters }: Route): string {
@@ -52,11 +50,6 @@ export function tokenIn(fragment: string): { readonly token: string; readonly re
   if (!/^token=/.test(text)) return undefined;
   const fields = new URLSearchParams(text);
   return { token: fields.get('token') ?? '', rest: `#${fields.get('view') ?? '/overview'}` };
-}
-
-function splitOnce(text: string, at: string): readonly string[] {
-  const place = text.indexOf(at);
-  return place < 0 ? [text] : [text.slice(0, place), text.slice(place + 1)];
 }
 
 function decodedName(text: string): string {

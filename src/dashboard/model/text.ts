@@ -23,6 +23,14 @@ export function halves(name: string, keep = 8): readonly [string, string] {
   return [characters.slice(0, -keep).join(''), characters.slice(-keep).join('')];
 }
 
+/** Cuts the middle out of a name that is longer than `most` characters. */
+export function middleCut(name: string, most: number): string {
+  const characters = [...visible(name.slice(0, 300))];
+  const half = Math.floor((most - 1) / 2);
+  if (characters.length <= most) return characters.join('');
+  return `${characters.slice(0, half).join('')}…${characters.slice(-half).join('')}`;
+}
+
 /** `lock/main` as kind and name. */
 export function kindAndName(resource: string): readonly [string, string] {
   const slash = resource.indexOf('/');

@@ -1,5 +1,8 @@
 /** Times as people read them. */
 
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+
 function two(value: number): string {
   return String(value).padStart(2, '0');
 }

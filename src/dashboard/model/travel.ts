@@ -10,7 +10,7 @@
 import { applied } from './apply.ts';
 import { FORGOTTEN } from './apply-tasks.ts';
 import type { Window } from './rates.ts';
-import { boardIn, items, type Json, memberIn, object, pipelineStateIn, textIn, textsIn } from './read.ts';
+import { boardIn, items, type Json, memberIn, object, STATES, textIn, textsIn, wordIn } from './read.ts';
 import type { Happening, Member, Phase, Pipeline, Resource, State } from './types.ts';
 
 /** A shorter time between request and grant is the store's own latency, not a wait for another holder. */
@@ -277,7 +277,7 @@ function pipelinesAt(steps: Travelled['steps'], at: number, live: State, board: 
     const isOver = ['done', 'failed', 'cancelled'].includes(state);
     found.set(id, {
       ...{ id, name: known?.name ?? id, phases, phase: phases[place]?.name ?? null },
-      state: pipelineStateIn(state),
+      state: wordIn(state, STATES),
       blocked: state === 'blocked' ? { on: 'guard', reasons: [], since: last.at, question: null } : null,
       ...{ driver: hold?.holder ?? null, isDriven: hold !== undefined, startedBy: past[0]?.actor ?? '' },
       ...{ startedAt: past[0]?.at ?? null, endedAt: isOver ? last.at : null },

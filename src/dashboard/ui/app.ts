@@ -4,35 +4,34 @@ import { Address } from '../live/address.ts';
 import { keepToken } from '../live/api.ts';
 import { Connection } from '../live/connection.ts';
 import { type Snapshot, Store } from '../live/store.ts';
+import type { Will } from '../model/breaking.ts';
 import { mattersOf, type Matter } from '../model/needs.ts';
+import { ROLES } from '../model/read.ts';
 import type { Role } from '../model/types.ts';
-import type { Sign } from './signs.tsx';
 
 export const store = new Store();
 export const connection = new Connection(store);
-export const address = new Address(store, () => {
-  store.reset();
-  connection.start();
-});
-
-export type Will = readonly { readonly sign: Sign; readonly text: string }[];
+export const address = new Address(store, begin);
 
 /** An action that a dialog asks about before it is done: what it does to whom, and the request that does it. */
 export interface AskedDeed {
   /** `Cancel pipeline/release-7?` */
   readonly title: string;
   /** A function says it as things are now, so that the text follows changes while the dialog is open. */
-  readonly will: Will | ((snapshot: Snapshot) => Will);
+  readonly will: readonly Will[] | ((snapshot: Snapshot) => readonly Will[]);
   /** Why the action no longer makes sense; undefined as long as it does. */
   readonly changed?: (snapshot: Snapshot) => string | undefined;
   /** A token that has to be typed, and what happens to holds that are granted meanwhile. */
   readonly token?: { readonly meant: number; readonly note: string };
-  readonly role: Role;
-  readonly method: 'POST' | 'PUT' | 'DELETE';
-  readonly path: string;
+  /** Who may do it; administrators if not given. */
+  readonly role?: Role;
+  /** The request: `POST /v1/tasks/build-1/retry` for `task/build-1` and `retry`. */
+  readonly resource: string;
+  readonly action: string;
+  readonly method?: 'PUT';
   readonly body: Readonly<Record<string, unknown>>;
-  /** The field of the body that gets the reason, which then must be given. */
-  readonly reason?: string;
+  /** Whether a reason must be given, which the body then carries. */
+  readonly needsReason?: boolean;
   /** A number that is asked for, and the field that gets it. */
   readonly number?: { readonly field: string; readonly label: string; readonly now: number };
   /** The label of the button that does it. */
@@ -80,14 +79,12 @@ export function useSnapshot(): Snapshot {
   return store.snapshot;
 }
 
-const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
-
 /** Why our own token may not do something that needs this role; undefined if it may. */
 export function whyNot({ state, link, past }: Snapshot, needed: Role): string | undefined {
   if (past !== undefined) return past.is === 'frozen' ? 'The page is frozen' : 'You look at the past';
   if (link.kind !== 'live') return 'The page is not live';
   const role = state?.token.role ?? 'viewer';
-  if (RANKS.indexOf(role) >= RANKS.indexOf(needed)) return undefined;
+  if (ROLES.indexOf(role) >= ROLES.indexOf(needed)) return undefined;
   return `Needs the role ${needed}; your token is of a ${role}`;
 }
 
@@ -110,8 +107,13 @@ export function backToNow(): void {
   else address.goTo(undefined);
 }
 
-export function leave(): void {
-  keepToken('');
+/** Begins anew with another token; without one, the page asks for it. */
+export function signIn(token: string): void {
+  keepToken(token);
+  begin();
+}
+
+function begin(): void {
   store.reset();
   connection.start();
 }

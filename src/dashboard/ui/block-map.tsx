@@ -7,36 +7,31 @@ import { visible } from '../model/text.ts';
 import type { Resource, State } from '../model/types.ts';
 import { address, store } from './app.ts';
 
+/** How a lock is drawn in a box of 12 by 12: each state has a shape of its own, so that it can be recognized without colour. */
+const CELLS: Readonly<Record<Aspect, { word: string; path: string; colour: string; isOutline?: true }>> = {
+  free: { word: 'free', path: 'M0 6h12', colour: '--line2', isOutline: true },
+  held: { word: 'held', path: 'M0 0h10v10h-10z', colour: '--blue-arm' },
+  shared: { word: 'shared', path: 'M0.5 0.5h9v9h-9z', colour: '--blue-arm', isOutline: true },
+  caution: { word: 'long wait', path: 'M0 0l11 5l-11 5z', colour: '--amber-arm' },
+  danger: { word: 'lost', path: 'M-1 -1h12v12h-12zM1 0l9 9l-1 1l-9 -9z', colour: '--red-arm' },
+};
+
 export function MapLegend(): JSX.Element {
-  const signs: readonly (readonly [Aspect, string])[] = [
-    ['free', 'free'],
-    ['held', 'held'],
-    ['shared', 'shared'],
-    ['caution', 'long wait'],
-    ['danger', 'lost'],
-  ];
   return (
-    <span class="legend">
-      {signs.map(([is, word]) => (
-        <span key={is}>
-          <Cell is={is} />
+    <span class="legend soft small">
+      {Object.entries(CELLS).map(([is, { word, path, colour, isOutline = false }]) => (
+        <span class="line" key={is}>
+          <svg viewBox="-1 -1 12 12" width="12" height="12" aria-hidden="true">
+            <path
+              d={path}
+              fill-rule="evenodd"
+              {...{ fill: 'none', [isOutline ? 'stroke' : 'fill']: `var(${colour})` }}
+            />
+          </svg>
           {word}
         </span>
       ))}
     </span>
-  );
-}
-
-/** A cell as the map draws it: each state has a shape of its own, so that it can be recognized without colour. */
-function Cell({ is }: { is: Aspect }): JSX.Element {
-  return (
-    <svg class={`cell ${is}`} viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
-      {is === 'free' && <path d="M0 6h12" />}
-      {is === 'held' && <path d="M1 1h10v10h-10z" />}
-      {is === 'shared' && <path d="M1.500 1.500h9v9h-9z" />}
-      {is === 'caution' && <path d="M1 1l10 5l-10 5z" />}
-      {is === 'danger' && <path d="M0 0h12v12h-12zM2 1l9 9l-1 1l-9 -9z" fill-rule="evenodd" />}
-    </svg>
   );
 }
 
@@ -121,42 +116,32 @@ function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: numb
   if (context === null) return;
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, width, rows * cell);
-  const colours = getComputedStyle(document.documentElement);
-  const colour = (name: string): string => colours.getPropertyValue(`--${name}`).trim();
-  const [blue, red, amber, line] = [colour('blue-arm'), colour('red-arm'), colour('amber-arm'), colour('line2')];
-  const ground = colour('bg');
+  // The colour of an element is resolved for its theme; a variable is not.
+  const colourOf = (is: Aspect): string => {
+    canvas.style.color = `var(${CELLS[is].colour})`;
+    return getComputedStyle(canvas).color;
+  };
+  const held = colourOf('held');
+  const colours = { held, shared: held, caution: colourOf('caution'), danger: colourOf('danger') };
   const { now } = store.snapshot;
   const inner = Math.max(3, cell - 3);
-  context.fillStyle = line;
+  context.fillStyle = colourOf('free');
   for (let row = 0; row < rows; row++)
     context.fillRect(0, row * cell + inner / 2, Math.min(columns, locks.length - row * columns) * cell, 1);
   locks.forEach((one, place) => {
+    const is = aspectOf(state, one, now);
+    if (is === 'free') return;
     const [x, y] = [(place % columns) * cell, Math.floor(place / columns) * cell];
-    const aspect = aspectOf(state, one, now);
-    if (aspect === 'free') return;
-    if (aspect === 'danger') {
-      context.fillStyle = red;
-      context.fillRect(x - 1, y - 1, inner + 2, inner + 2);
-      context.strokeStyle = ground;
-      context.lineWidth = Math.max(1, inner / 6);
-      context.beginPath();
-      context.moveTo(x - 1, y - 1);
-      context.lineTo(x + inner + 1, y + inner + 1);
-      context.stroke();
-    } else if (aspect === 'caution') {
-      context.fillStyle = amber;
-      context.beginPath();
-      context.moveTo(x, y);
-      context.lineTo(x + inner + 1, y + inner / 2);
-      context.lineTo(x, y + inner);
-      context.fill();
-    } else if (aspect === 'shared') {
-      context.strokeStyle = blue;
-      context.lineWidth = 1;
-      context.strokeRect(x + 0.5, y + 0.5, inner - 1, inner - 1);
-    } else {
-      context.fillStyle = blue;
-      context.fillRect(x, y, inner, inner);
+    context.fillStyle = context.strokeStyle = colours[is];
+    // Nearly all locks are held or free: rectangles are faster than paths, and stay sharp when they are small.
+    if (is === 'held') context.fillRect(x, y, inner, inner);
+    else if (is === 'shared') context.strokeRect(x + 0.5, y + 0.5, inner - 1, inner - 1);
+    else {
+      context.save();
+      context.translate(x, y);
+      context.scale(inner / 10, inner / 10);
+      context.fill(new Path2D(CELLS[is].path), 'evenodd');
+      context.restore();
     }
   });
 }

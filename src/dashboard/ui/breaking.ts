@@ -4,7 +4,6 @@
  */
 import type { Snapshot } from '../live/store.ts';
 import { hasChangedHands, ifItChanges, newestToken, willBreak } from '../model/breaking.ts';
-import { routeOf } from '../model/needs.ts';
 import { unused } from '../model/apply.ts';
 import { kindAndName } from '../model/text.ts';
 import type { Kind, Resource } from '../model/types.ts';
@@ -20,7 +19,7 @@ export function askToBreak(resource: string): void {
     will: (snapshot) => willBreak(now(snapshot), meant, snapshot.now),
     changed: (snapshot) => hasChangedHands(now(snapshot), meant),
     token: { meant, note: ifItChanges(opened) },
-    ...{ role: 'administrator', method: 'POST', path: `/v1${routeOf(resource)}/break`, body: { token: meant } },
-    ...{ reason: 'reason', label: `Break token ${meant}`, keep: 'Keep it', done: `${resource} was broken` },
+    ...{ resource, action: 'break', body: { token: meant }, needsReason: true },
+    ...{ label: `Break token ${meant}`, keep: 'Keep it', done: `${resource} was broken` },
   });
 }

@@ -61,13 +61,13 @@ export function Chart(props: ChartProps): JSX.Element {
   };
   return (
     <figure class={`chart ${isSmall ? 'small' : `panel ${name}`}`} aria-label={title}>
-      <figcaption>
+      <figcaption class="line">
         <b>{title}</b>
         {figure !== undefined && <span class="figure">{figure}</span>}
-        <span class="faint means">{means}</span>
+        <span class="faint small">{means}</span>
       </figcaption>
       <p class="unseen">{isEmpty ? 'No values' : summaryOf(lines, window, scale)}</p>
-      <div class="legend" aria-hidden="true">
+      <div class="legend soft small" aria-hidden="true">
         {lines.map(({ label, values }, which) => (
           <span class="line" key={label}>
             {!isSmall && (
@@ -123,7 +123,7 @@ export function Chart(props: ChartProps): JSX.Element {
             />
           )}
           {timeMarks(window, isSmall ? 3 : 6).map(({ at: when, share }) => (
-            <span class="when faint" key={when} style={{ left: percent(share) }} aria-hidden="true">
+            <span class="when" key={when} style={{ left: percent(share) }} aria-hidden="true">
               {clock(when).slice(0, 5)}
             </span>
           ))}

@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { Refused, send } from '../live/api.ts';
 import type { Snapshot } from '../live/store.ts';
+import { routeOf } from '../model/needs.ts';
 import { visible } from '../model/text.ts';
 import { count } from '../model/time.ts';
 import { type AskedDeed, currentOverlay, say, show, whyNot } from './app.ts';
@@ -11,14 +12,14 @@ import { Button } from './parts.tsx';
 import { SignalSign } from './signs.tsx';
 
 export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: AskedDeed }): JSX.Element {
-  const { title, token, number } = deed;
+  const { title, token, number, needsReason = false } = deed;
   const [reason, setReason] = useState('');
   const [typed, setTyped] = useState(number === undefined ? '' : String(number.now));
   const [typedToken, setTypedToken] = useState('');
   const [trouble, setTrouble] = useState('');
   const [isSent, setSent] = useState(false);
-  const not = whyNot(snapshot, deed.role);
-  const hasReason = deed.reason === undefined || reason.trim() !== '';
+  const not = whyNot(snapshot, deed.role ?? 'administrator');
+  const hasReason = !needsReason || reason.trim() !== '';
   const hasNumber = number === undefined || /^[1-9]\d{0,8}$/.test(typed.trim());
   const hasToken = token === undefined || typedToken.trim() === String(token.meant);
   const change = deed.changed?.(snapshot);
@@ -31,9 +32,9 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
     // The reader may have closed the dialog before the answer comes, and opened another.
     const isOpen = isStillOpen();
     try {
-      const answer = await send(deed.method, deed.path, {
+      const answer = await send(deed.method ?? 'POST', `/v1${routeOf(deed.resource)}/${deed.action}`, {
         ...deed.body,
-        ...(deed.reason !== undefined && { [deed.reason]: reason.trim() }),
+        ...(needsReason && { reason: reason.trim() }),
         ...(number !== undefined && { [number.field]: Number(typed) }),
       });
       if (isOpen()) show({ kind: 'none' });
@@ -54,7 +55,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         {change === undefined ? (
           <ul class="will">
             {(typeof deed.will === 'function' ? deed.will(snapshot) : deed.will).map(({ sign, text }, place) => (
-              <li key={place}>
+              <li class="line" key={place}>
                 <SignalSign is={sign} label="" />
                 <bdi>{visible(text)}</bdi>
               </li>
@@ -70,7 +71,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
             {number.label}
           </Field>
         )}
-        {deed.reason !== undefined && (
+        {needsReason && (
           <Field isFirst name="reason" hint="Holders who lose something see it" value={reason} set={setReason}>
             Reason
           </Field>

@@ -30,7 +30,7 @@ export function HoldHistory({ history, from, now, queued }: Props): JSX.Element 
   return (
     <div class="scrolls" tabIndex={0} role="group" aria-label="History">
       <svg
-        class="drawing"
+        class="drawing long"
         viewBox={`0 0 ${WIDTH} 108`}
         role="img"
         aria-label="Holds over time, and the length of the queue"

@@ -1,7 +1,8 @@
 /** Does what a key means. */
-import { type Deed, readKey } from '../model/keys.ts';
+import { type Deed, type PlainDeed, readKey } from '../model/keys.ts';
 import { HOME } from '../model/route.ts';
 import { rebuilt } from '../live/travel.ts';
+import { MINUTE_MS } from '../model/time.ts';
 import { timeText } from '../model/travel.ts';
 import { address, backToNow, copy, currentOverlay, show, store, whyNot } from './app.ts';
 import { askToBreak } from './breaking.ts';
@@ -31,47 +32,29 @@ export function listenToKeys(): void {
   });
 }
 
+/** Carries out the deeds that need nothing but their name. One that returns false did not use the key. */
+const DEEDS: Readonly<Record<PlainDeed, () => boolean | void>> = {
+  palette: () => show({ kind: 'palette' }),
+  keys: () => show({ kind: 'keys' }),
+  theme: toggleTheme,
+  link: () => void copy(address.link, 'Link'),
+  filter: () => focusOn(document.querySelector<HTMLElement>('[data-filter]')),
+  break: breakFocused,
+  live: () => store.snapshot.past !== undefined && backToNow(),
+  freeze: () => (store.snapshot.past?.is === 'frozen' ? store.thaw() : store.freeze()),
+  'next-matter': nextMatter,
+  escape,
+};
+
 /** Returns whether the key was used. */
 function carryOut(deed: Deed): boolean {
-  switch (deed.kind) {
-    case 'palette':
-      show({ kind: 'palette' });
-      return true;
-    case 'keys':
-      show({ kind: 'keys' });
-      return true;
-    case 'theme':
-      toggleTheme();
-      return true;
-    case 'link':
-      void copy(address.link, 'Link');
-      return true;
-    case 'go':
-      address.go({ ...HOME, view: deed.view });
-      document.getElementById('main')?.focus();
-      return true;
-    case 'row':
-      return focusRow(deed.by);
-    case 'filter':
-      return focusOn(document.querySelector<HTMLElement>('[data-filter]'));
-    case 'break':
-      return breakFocused();
-    case 'live':
-      return store.snapshot.past === undefined ? false : (backToNow(), true);
-    case 'freeze':
-      if (store.snapshot.past?.is === 'frozen') store.thaw();
-      else store.freeze();
-      return true;
-    case 'travel':
-      return travel(deed.by, deed.minutes);
-    case 'next-matter':
-      return nextMatter();
-    case 'escape':
-      return escape();
-  }
+  if (deed.kind === 'row') return focusRow(deed.by);
+  if (deed.kind === 'travel') return travel(deed.by, deed.minutes);
+  if (deed.kind !== 'go') return DEEDS[deed.kind]() !== false;
+  address.go({ ...HOME, view: deed.view });
+  document.getElementById('main')?.focus();
+  return true;
 }
-
-const MINUTE_MS = 60_000;
 
 /** Moves through the past, and only there: elsewhere the arrows belong to the element with the focus. */
 function travel(by: 1 | -1, minutes: boolean): boolean {
@@ -99,13 +82,10 @@ function focusOn(element: HTMLElement | null | undefined): boolean {
   return true;
 }
 
-function stepThrough(all: readonly HTMLElement[], by: number): boolean {
+function focusRow(by: number): boolean {
+  const all = [...document.querySelectorAll<HTMLElement>('main [data-row]')];
   const at = all.findIndex((row) => row === document.activeElement);
   return focusOn(at < 0 ? all[0] : all[Math.max(0, Math.min(all.length - 1, at + by))]);
-}
-
-function focusRow(by: number): boolean {
-  return stepThrough([...document.querySelectorAll<HTMLElement>('main [data-row]')], by);
 }
 
 function nextMatter(): boolean {

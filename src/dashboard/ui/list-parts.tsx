@@ -16,9 +16,9 @@ export function ListHead({ title, deeds, children }: HeadProps): JSX.Element {
     <div class="head">
       <div class="grow">
         <h1>{title}</h1>
-        <div class="under num">{children}</div>
+        <div class="under line soft num">{children}</div>
       </div>
-      {deeds !== undefined && <div class="deeds">{deeds}</div>}
+      {deeds !== undefined && <div class="deeds line">{deeds}</div>}
     </div>
   );
 }

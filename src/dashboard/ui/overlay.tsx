@@ -5,7 +5,7 @@ import type { Snapshot } from '../live/store.ts';
 import { KEY_MAP } from '../model/keys.ts';
 import { searched } from '../model/search.ts';
 import { shortened } from '../model/text.ts';
-import { address, copy, currentOverlay, leave, show } from './app.ts';
+import { address, copy, currentOverlay, show, signIn } from './app.ts';
 import { DeedDialog } from './deed-dialog.tsx';
 import { toggleTheme } from './shell.tsx';
 
@@ -76,7 +76,7 @@ function Palette({ snapshot }: { snapshot: Snapshot }): JSX.Element {
     if (leads === 'do:theme') toggleTheme();
     else if (leads === 'do:link') void copy(address.link, 'Link');
     else if (leads === 'do:keys') show({ kind: 'keys' });
-    else if (leads === 'do:leave') leave();
+    else if (leads === 'do:leave') signIn('');
     else {
       address.go(leads);
       document.getElementById('main')?.focus();
@@ -117,6 +117,7 @@ function Palette({ snapshot }: { snapshot: Snapshot }): JSX.Element {
               </div>
             )}
             <div
+              class="line"
               role="option"
               id={`found-${index}`}
               aria-selected={index === at}
@@ -124,7 +125,7 @@ function Palette({ snapshot }: { snapshot: Snapshot }): JSX.Element {
               onClick={() => choose(index)}
             >
               <bdi class="cut">{shortened(label, 120)}</bdi>
-              <bdi class="detail cut">{shortened(detail, 120)}</bdi>
+              <bdi class="detail faint small cut">{shortened(detail, 120)}</bdi>
             </div>
           </div>
         ))}

@@ -21,9 +21,9 @@ export function PageHead({ sign, label, title, under, children }: Props): JSX.El
       <SignalSign is={sign} size={22} {...(label !== undefined && { label })} />
       <div class="grow">
         <h1>{typeof title === 'string' ? title : <Name of={title.name} kind={title.kind} />}</h1>
-        <div class="under">{under}</div>
+        <div class="under line soft">{under}</div>
       </div>
-      <div class="deeds">
+      <div class="deeds line">
         <Button class="" onClick={() => void copy(address.link, 'Link')}>
           Copy link
         </Button>

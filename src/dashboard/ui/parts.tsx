@@ -9,12 +9,12 @@ import { copy, say, store } from './app.ts';
 import { type Sign, SignalSign } from './signs.tsx';
 
 /** A name that may be long or strange. `kind` stands before it, fainter. */
-export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Element {
+export function Name({ of, kind = '', class: look = '' }: { of: string; kind?: string; class?: string }): JSX.Element {
   const [first, last] = halves(of);
   // A screen reader reads the name in one piece.
   const isSplit = last !== '' || kind !== '';
   return (
-    <bdi class="name" title={visible(of.slice(0, 1000))}>
+    <bdi class={`name ${look}`} title={visible(of.slice(0, 1000))}>
       {isSplit && (
         <span class="unseen">
           {kind === '' ? '' : `${kind}/`}
@@ -47,22 +47,47 @@ export function Since({ at, class: name = '' }: { at: number; class?: string }):
   );
 }
 
-export function At({ at }: { at: number }): JSX.Element {
-  return <time title={exact(at)}>{clock(at)}</time>;
+export function At({ at, class: name }: { at: number; class?: string }): JSX.Element {
+  return (
+    <time class={name} title={exact(at)}>
+      {clock(at)}
+    </time>
+  );
 }
 
 interface NoteProps {
   readonly sign: Sign;
   readonly class?: string;
+  /** `status`: a screen reader says it when it changes. */
+  readonly role?: 'status';
   readonly children: ComponentChildren;
 }
 
 /** A sentence about the state of something, after its sign. */
-export function Note({ sign, class: name = '', children }: NoteProps): JSX.Element {
+export function Note({ sign, class: name = '', role, children }: NoteProps): JSX.Element {
   return (
-    <div class={`note ${name}`}>
+    <div class={`note line soft ${name}`} role={role}>
       <SignalSign is={sign} label="" />
       <span>{children}</span>
+    </div>
+  );
+}
+
+interface StripProps {
+  readonly look: 'waits' | 'fails' | 'past';
+  readonly sign: Sign;
+  /** What the reader can do about it. */
+  readonly deed?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** A sentence about the whole page, over its whole width. */
+export function Strip({ look, sign, deed, children }: StripProps): JSX.Element {
+  return (
+    <div class={`strip line ${look}`}>
+      <SignalSign is={sign} label="" />
+      <span class="grow">{children}</span>
+      {deed}
     </div>
   );
 }
@@ -80,12 +105,12 @@ interface PanelProps {
 export function Panel({ title, aside, more, leads, class: name = '', children }: PanelProps): JSX.Element {
   return (
     <section class={`panel ${name}`}>
-      <header>
+      <header class="line">
         <h2>{title}</h2>
-        {aside !== undefined && <span class="aside">{aside}</span>}
+        {aside !== undefined && <span class="cut faint small">{aside}</span>}
         {more}
         {leads !== undefined && (
-          <a class="more" href={`#/${leads[0]}`}>
+          <a class="more soft small" href={`#/${leads[0]}`}>
             {leads[1]}
           </a>
         )}
@@ -105,7 +130,7 @@ export function CommandLine({ children }: { children: string }): JSX.Element {
     });
   };
   return (
-    <div class="command">
+    <div class="command line">
       <span class="prompt" aria-hidden="true">
         $
       </span>
@@ -143,12 +168,12 @@ export function Nothing({ title, command, in: panel, children }: NothingProps): 
 export function Facts({ of }: { of: readonly (Fact | false)[] }): JSX.Element {
   return (
     <dl class="facts inside">
-      {of.map((fact) => {
+      {of.map((fact, place) => {
         if (fact === false) return null;
         const [what, is, look] = fact;
         return [
-          <dt key={what}>{shortened(what, 80)}</dt>,
-          <dd key={`${what} is`} class={look} tabIndex={what === 'Metadata' ? 0 : undefined}>
+          <dt key={place}>{typeof what === 'string' ? shortened(what, 80) : what}</dt>,
+          <dd key={`${place} is`} class={look} tabIndex={what === 'Metadata' ? 0 : undefined}>
             <bdi>{is}</bdi>
           </dd>,
         ];
@@ -158,7 +183,7 @@ export function Facts({ of }: { of: readonly (Fact | false)[] }): JSX.Element {
 }
 
 /** The name, the value and the class of the value. */
-type Fact = readonly [string, ComponentChildren, string?];
+type Fact = readonly [ComponentChildren, ComponentChildren, string?];
 
 interface ButtonProps {
   readonly onClick: () => void;

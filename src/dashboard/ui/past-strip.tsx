@@ -3,23 +3,21 @@ import type { JSX } from 'preact';
 import type { Past } from '../live/travel.ts';
 import { clock, count, duration, exact, plural } from '../model/time.ts';
 import { backToNow } from './app.ts';
-import { Button } from './parts.tsx';
-import { SignalSign } from './signs.tsx';
+import { Button, Strip } from './parts.tsx';
 
 export function PastStrip({ past }: { past: Past }): JSX.Element {
+  const back = (
+    <Button onClick={backToNow}>
+      Back to now <kbd>L</kbd>
+    </Button>
+  );
   return (
-    <div class="strip past">
-      <SignalSign is="unknown" label="" />
-      <span class="grow">
-        <b class="strong num" title={exact(past.at)}>
-          You look at {clock(past.at)}
-        </b>
-        , {duration(Date.now() - past.at)} ago. {restsOn(past)}
-      </span>
-      <Button onClick={backToNow}>
-        Back to now <kbd>L</kbd>
-      </Button>
-    </div>
+    <Strip look="past" sign="unknown" deed={back}>
+      <b class="strong num" title={exact(past.at)}>
+        You look at {clock(past.at)}
+      </b>
+      , {duration(Date.now() - past.at)} ago. {restsOn(past)}
+    </Strip>
   );
 }
 

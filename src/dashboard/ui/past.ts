@@ -3,10 +3,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import { pastEvents } from '../live/api.ts';
 import { rebuilt } from '../live/travel.ts';
 import { continued } from '../model/history.ts';
+import { HOUR_MS } from '../model/time.ts';
 import type { Happening, State } from '../model/types.ts';
 import { store } from './app.ts';
-
-const HOUR_MS = 3_600_000;
 
 interface Kept {
   readonly of: string;

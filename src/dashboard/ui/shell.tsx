@@ -1,6 +1,7 @@
 /** The frame around every view: top bar, strips, side line, tabs. */
 import type { ComponentChildren, JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
+import type { Link } from '../model/link.ts';
 import type { Matter } from '../model/needs.ts';
 import { rate } from '../model/rates.ts';
 import type { View } from '../model/route.ts';
@@ -8,7 +9,7 @@ import { countsOf } from '../model/rows.ts';
 import { visible } from '../model/text.ts';
 import { clock, count, duration } from '../model/time.ts';
 import { connection, currentTheme, matters, saidLast, setTheme, show, store } from './app.ts';
-import { Button, CommandLine } from './parts.tsx';
+import { Button, CommandLine, Strip } from './parts.tsx';
 import { PastStrip } from './past-strip.tsx';
 import { Brand, SignalSign } from './signs.tsx';
 
@@ -51,7 +52,7 @@ export function Shell({ snapshot, children }: { snapshot: Snapshot; children: Co
       </a>
       <TopBar snapshot={snapshot} />
       <div class="strips" role="status">
-        <Strip snapshot={snapshot} />
+        <StateStrip snapshot={snapshot} />
       </div>
       <SideLine snapshot={snapshot} />
       <main class="main" id="main" tabIndex={-1}>
@@ -73,20 +74,20 @@ function skip(event: Event): void {
 function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state } = snapshot;
   return (
-    <header class="top">
-      <a class="brand" href="#/overview">
+    <header class="top line">
+      <a class="brand line" href="#/overview">
         <Brand />
         signalbox
       </a>
       {state !== undefined && (
-        <span class="chip spare">
+        <span class="chip line soft small spare">
           store <b class="cut">{state.store.name}</b>
         </span>
       )}
       <LiveChip snapshot={snapshot} />
       <button
         type="button"
-        class="find"
+        class="find line"
         aria-label="Find a lock, holder, token: search and commands"
         onClick={() => show({ kind: 'palette' })}
       >
@@ -102,8 +103,10 @@ function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <circle cx="7" cy="7" r="4.500" />
           <path d="M10.500 10.500L14 14" />
         </svg>
-        <span class="grow">Find a lock, holder, token</span>
-        <kbd aria-hidden="true">/</kbd>
+        <span class="grow spare">Find a lock, holder, token</span>
+        <kbd class="spare" aria-hidden="true">
+          /
+        </kbd>
       </button>
       <button
         type="button"
@@ -126,66 +129,43 @@ export function toggleTheme(): void {
   store.draw();
 }
 
+const LINK_WORDS: Readonly<Record<Link['kind'], string>> = {
+  loading: 'loading',
+  reconnecting: 'reconnecting',
+  refused: 'signed out',
+  failed: 'no answer',
+  live: 'live',
+};
+
 function LiveChip({ snapshot: { state, link, now, past } }: { snapshot: Snapshot }): JSX.Element {
-  if (past !== undefined) {
-    return (
-      <span class="chip">
-        <SignalSign is="unknown" size={14} label="" />
-        <b class="num">at {clock(past.at)}</b>
-      </span>
-    );
-  }
-  if (link.kind === 'live' && state !== undefined) {
-    const perSecond = rate(state.slices, 'events', now);
-    return (
-      <span class="chip">
-        <SignalSign is="clear" size={14} label="" />
-        <b>live</b>
-        <span class="num wide-only">{perSecond >= 10 ? count(perSecond) : perSecond.toFixed(1)} events/s</span>
-      </span>
-    );
-  }
-  const word = {
-    loading: 'loading',
-    reconnecting: 'reconnecting',
-    refused: 'signed out',
-    failed: 'no answer',
-    live: 'live',
-  };
+  const isLive = past === undefined && link.kind === 'live' && state !== undefined;
+  const perSecond = isLive ? rate(state.slices, 'events', now) : 0;
+  const isLost = past === undefined && link.kind === 'reconnecting';
   return (
-    <span class="chip">
-      <SignalSign is={link.kind === 'reconnecting' ? 'caution' : 'unknown'} size={14} label="" />
-      <b>{word[link.kind]}</b>
+    <span class="chip line soft small">
+      <SignalSign is={isLive ? 'clear' : isLost ? 'caution' : 'unknown'} size={14} label="" />
+      <b class="num">{past === undefined ? LINK_WORDS[link.kind] : `at ${clock(past.at)}`}</b>
+      {isLive && <span class="num spare">{perSecond >= 10 ? count(perSecond) : perSecond.toFixed(1)} events/s</span>}
     </span>
   );
 }
 
-function Strip({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
-  const { link, state, past } = snapshot;
+function StateStrip({ snapshot: { link, state, past } }: { snapshot: Snapshot }): JSX.Element | null {
   if (past !== undefined && link.kind !== 'refused') return <PastStrip past={past} />;
   if (link.kind === 'reconnecting') {
     return (
-      <div class="strip waits">
-        <SignalSign is="caution" label="" />
-        <span class="grow">
-          <b class="strong">Reconnecting.</b> The page shows how it was at {clock(link.heardAt)}; actions are off. It
-          goes on from there as soon as the server answers.
-        </span>
-        <Button onClick={() => connection.start()}>Try now</Button>
-      </div>
+      <Strip look="waits" sign="caution" deed={<Button onClick={() => connection.start()}>Try now</Button>}>
+        <b class="strong">Reconnecting.</b> The page shows how it was at {clock(link.heardAt)}; actions are off. It goes
+        on from there as soon as the server answers.
+      </Strip>
     );
   }
-  if (link.kind === 'failed' && state === undefined) {
-    return (
-      <div class="strip fails">
-        <SignalSign is="danger" label="" />
-        <span class="grow">
-          <b class="strong">The server does not answer</b>, for {duration(Date.now() - link.since)}: {link.why}
-        </span>
-      </div>
-    );
-  }
-  return null;
+  if (link.kind !== 'failed' || state !== undefined) return null;
+  return (
+    <Strip look="fails" sign="danger">
+      <b class="strong">The server does not answer</b>, for {duration(Date.now() - link.since)}: {link.why}
+    </Strip>
+  );
 }
 
 /** Shown while the server does not answer and nothing is known: what it means, and what to run. */
@@ -219,14 +199,14 @@ function SideLine({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           return (
             <a
               key={view}
-              class="station"
+              class="station line"
               href={`#/${view}`}
               aria-current={route.view === view || route.view === also ? 'page' : undefined}
             >
               {label}
-              {number !== undefined && <span class="count num">{count(number)}</span>}
+              {number !== undefined && <span class="count num faint small">{count(number)}</span>}
               {alarms.length > 0 && (
-                <span class={`alarm ${isMild ? 'mild' : ''}`}>
+                <span class={`alarm line small ${isMild ? 'mild' : ''}`}>
                   <SignalSign is={isMild ? 'caution' : 'danger'} size={12} label="needs you:" />
                   {alarms.length}
                 </span>

@@ -41,7 +41,7 @@ export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX
         <SignalSign is={aspect} />
         <Name of={of.name} />
       </span>
-      <span class="track">
+      <span class="track line">
         <Block of={of} />
         {(of.waiting.length > 0 || of.holds.length === 0) && (
           <span class="signal">
@@ -49,29 +49,25 @@ export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX
           </span>
         )}
         {waiting.map(({ holder, since }, place) => (
-          <span class={`car ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
+          <span class={`car cut soft small ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
             <Name of={holder} />
           </span>
         ))}
-        {rest > 0 && <span class="beyond">+{count(rest)}</span>}
+        {rest > 0 && <span class="beyond soft small">+{count(rest)}</span>}
       </span>
-      <span class="right">
-        <LongestWait of={oldest} isLong={aspect === 'caution'} />
-      </span>
-      <span class="right mono faint token">{of.token === 0 ? '' : count(of.token)}</span>
+      <LongestWait of={oldest} isLong={aspect === 'caution'} />
+      <span class="right mono faint spare">{of.token === 0 ? '' : count(of.token)}</span>
     </a>
   );
 }
 
 function Block({ of }: { of: Resource }): JSX.Element {
   const [hold, ...others] = of.holds;
-  if (hold === undefined) return <span class="block free">free</span>;
+  if (hold === undefined) return <span class="block line free">free</span>;
   const kind = lostHolds(of).length > 0 ? 'lost' : hold.mode === 'shared' ? 'shared' : '';
   return (
-    <span class={`block ${kind}`}>
-      <span class="cut">
-        <Name of={hold.holder} />
-      </span>
+    <span class={`block line ${kind}`}>
+      <Name of={hold.holder} />
       {others.length > 0 && <span class="soft">+{count(others.length)}</span>}
       <Since at={hold.acquiredAt} />
     </span>
@@ -80,6 +76,6 @@ function Block({ of }: { of: Resource }): JSX.Element {
 
 /** Shows the longest wait in a queue. */
 export function LongestWait({ of, isLong }: { of: Waiter | undefined; isLong: boolean }): JSX.Element {
-  if (of === undefined) return <span class="faint">–</span>;
-  return <Since at={of.since} class={isLong ? 'amber strong' : ''} />;
+  if (of === undefined) return <span class="right faint">–</span>;
+  return <Since at={of.since} class={`right ${isLong ? 'amber strong' : ''}`} />;
 }

@@ -1,24 +1,18 @@
 /** Who waits for whom, as a drawing. */
 import type { JSX } from 'preact';
 import { routeOf } from '../model/needs.ts';
-import { halves } from '../model/text.ts';
+import { middleCut } from '../model/text.ts';
 import type { Graph, GraphNode } from '../model/waits.ts';
 import { ArrowTip, Label } from './signs.tsx';
 
 const WIDTH = 132;
 const HEIGHT = 32;
-const STEP = 190;
+const STEP = 172;
 const ROW = 40;
-
-function cutName(name: string, most = 15): string {
-  const [first, last] = halves(name, 7);
-  const whole = `${first}${last}`;
-  return whole.length <= most ? whole : `${whole.slice(0, most - 8)}…${whole.slice(-7)}`;
-}
 
 export function WaitGraph({ graph }: { graph: Graph }): JSX.Element {
   const width = (graph.columns - 1) * STEP + WIDTH + 4;
-  const height = graph.rows * ROW + 22;
+  const height = graph.rows * ROW + 28;
   const places = new Map(graph.nodes.map((node) => [node.key, node]));
   const told = graph.nodes.map(({ label, detail }) => `${label}${detail === '' ? '' : ` (${detail})`}`).join(', then ');
   return (
@@ -44,7 +38,9 @@ export function WaitGraph({ graph }: { graph: Graph }): JSX.Element {
                 d={`M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`}
                 stroke-dasharray={isDashed ? '3 3' : undefined}
               />
-              {label !== '' && <Label {...{ x: middle, y: Math.max(y1, y2) + 20, anchor: 'middle' }}>{label}</Label>}
+              {label !== '' && (
+                <Label {...{ x: middle, y: Math.max(y1, y2) + 28, anchor: 'middle', size: 12 }}>{label}</Label>
+              )}
             </g>
           );
         })}
@@ -74,10 +70,10 @@ function NodeShape({ node }: { node: GraphNode }): JSX.Element {
         rx={node.kind === 'resource' ? 3 : HEIGHT / 2}
         stroke-width={node.kind === 'root' ? 1.6 : 1.1}
       />
-      <Label x={WIDTH / 2} y={node.detail === '' ? 20.5 : 14} anchor="middle" size={12} weight={500} fill="var(--ink)">
-        {cutName(node.label)}
+      <Label x={WIDTH / 2} y={node.detail === '' ? 21 : 14} anchor="middle" size={14} weight={500} fill="var(--ink)">
+        {middleCut(node.label, 15)}
       </Label>
-      {node.detail !== '' && <Label {...{ x: WIDTH / 2, y: 26, anchor: 'middle', size: 10.5 }}>{node.detail}</Label>}
+      {node.detail !== '' && <Label {...{ x: WIDTH / 2, y: 27, anchor: 'middle', size: 12 }}>{node.detail}</Label>}
     </g>
   );
   return node.resource === undefined ? shape : <a href={`#${routeOf(node.resource)}`}>{shape}</a>;

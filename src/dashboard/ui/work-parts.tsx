@@ -2,13 +2,13 @@
 import type { JSX } from 'preact';
 import { claimedSince } from '../model/expected.ts';
 import { shortened, visible } from '../model/text.ts';
-import { clock, exact, plural } from '../model/time.ts';
+import { plural } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
 import { shownText } from '../model/work.ts';
 import { items } from '../model/read.ts';
 import { routeOf } from '../model/needs.ts';
 import { ask } from './app.ts';
-import { Name, Panel } from './parts.tsx';
+import { At, Name, Panel } from './parts.tsx';
 import { type Sign, SignalSign } from './signs.tsx';
 
 /** Any JSON, or what a command printed, as text. */
@@ -27,14 +27,12 @@ const MOST = 50;
 export function Events({ of }: { of: readonly Happening[] }): JSX.Element {
   const shown = of.slice(-MOST).toReversed();
   return (
-    <Panel class="w12" title="Events" aside={of.length > MOST ? `the last ${MOST} of ${of.length}` : 'newest first'}>
+    <Panel title="Events" aside={of.length > MOST ? `the last ${MOST} of ${of.length}` : 'newest first'}>
       {shown.length === 0 && <p class="inside soft">None in the last hour, or the store has forgotten them.</p>}
       <ul>
         {shown.map((event) => (
           <li class="row happenings" key={event.id}>
-            <time class="soft num" title={exact(event.at)}>
-              {clock(event.at)}
-            </time>
+            <At at={event.at} class="soft" />
             <code class="cut">{visible(event.type)}</code>
             <span class="cut">{event.holder === '' ? '' : <Name of={event.holder} />}</span>
             <span class="cut soft spare">{told(event)}</span>
@@ -69,7 +67,7 @@ export function askToRetry(task: Task): void {
         text: `An event records it. So far: failed ${plural(failures, 'time')}, ${plural(losses, 'worker')} lost.`,
       },
     ],
-    ...{ role: 'worker', method: 'POST', path: `/v1${routeOf(`task/${id}`)}/retry`, body: { attempts } },
+    ...{ role: 'worker', resource: `task/${id}`, action: 'retry', body: { attempts } },
     ...{ label: 'Retry', done: `task/${id} is pending again` },
   });
 }

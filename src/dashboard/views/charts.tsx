@@ -53,7 +53,7 @@ export function Charts({ snapshot }: { snapshot: Loaded }): JSX.Element {
       <div class="grid">
         <Chart
           {...common}
-          class="w12"
+
           title="How often"
           means={`locks, semaphores and tasks; the mean of ${told(window)} each`}
           unit="per"
@@ -171,7 +171,7 @@ interface FiveProps {
 function FiveFigures({ seen, window, cursor, inWords }: FiveProps): JSX.Element {
   const whole = total(seen.flatMap((one) => (one === undefined ? [] : [one.slice])));
   return (
-    <Panel class="w12" title="What became of requests" aside={`in these ${inWords}`}>
+    <Panel title="What became of requests" aside={`in these ${inWords}`}>
       <div class="five">
         {FIGURES.map(({ title, means, unit, of }) => {
           return (
@@ -213,7 +213,7 @@ function AsTable({ seen, window }: { seen: Parts; window: Window }): JSX.Element
   const [isOpen, setOpen] = useState(false);
   const known = seen.filter((one) => one !== undefined && hasSome(one.slice)).toReversed();
   return (
-    <details class="panel w12 values" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="panel values" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>The same values as a table, {told(window)} a row</summary>
       {isOpen && (
         <div class="scrolls" tabIndex={0} role="region" aria-label="Values as a table">

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import type { Loaded } from '../live/store.ts';
 import { routeOf } from '../model/needs.ts';
-import { kindAndName, shortened } from '../model/text.ts';
+import { kindAndName, middleCut, shortened } from '../model/text.ts';
 import { plural } from '../model/time.ts';
 import type { Deadlock } from '../model/types.ts';
 import { address, dismiss } from '../ui/app.ts';
@@ -79,12 +79,17 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Loaded; name: string
 }
 
 const SIZE = { width: 150, height: 46 };
+const STOPS = {
+  holder: { says: 'waits for', isVictim: false, rx: 23, fill: 'var(--raised)', stroke: 'var(--line2)' },
+  victim: { says: 'waits for, refused', isVictim: true, rx: 23, fill: 'var(--red-fill)', stroke: 'var(--red)' },
+  resource: { says: 'held by', isVictim: false, rx: 3, fill: 'var(--blue-fill)', stroke: 'var(--blue-line)' },
+} as const;
 
 /** Holders and resources in turn around a circle. */
 function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
   const stops = of.cycle.slice(0, 6).flatMap(({ holder, resource }) => [
-    { label: holder, kind: 'holder' as const, isVictim: holder === of.victim },
-    { label: resource, kind: 'resource' as const, isVictim: false },
+    { label: holder, ...(holder === of.victim ? STOPS.victim : STOPS.holder) },
+    { label: resource, ...STOPS.resource },
   ]);
   const [centre, radius] = [
     { x: 320, y: 170 },
@@ -106,9 +111,8 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
         aria-label={`${told.join('; ')}. ${of.victim} was refused.`}
       >
         <ArrowTip id="step" fill="context-stroke" />
-        {stops.map((stop, place) => {
+        {stops.map(({ says, isVictim: isCut }, place) => {
           const [one, other] = [at(place), at((place + 1) % stops.length)];
-          const isCut = stop.isVictim;
           const [dx, dy] = [other.x - one.x, other.y - one.y];
           const long = Math.hypot(dx, dy);
           const reach = Math.min(
@@ -116,7 +120,6 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
             (SIZE.height / 2 + 6) / Math.abs(dy / long || 1e-9),
           );
           const [ux, uy] = [(dx / long) * reach, (dy / long) * reach];
-          const word = stop.kind === 'resource' ? 'held by' : isCut ? 'waits for, refused' : 'waits for';
           return (
             <g key={place}>
               <path
@@ -135,38 +138,27 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
                 fill={isCut ? 'var(--red)' : 'var(--ink2)'}
                 font-weight={isCut ? 600 : 400}
               >
-                {word}
+                {says}
               </text>
             </g>
           );
         })}
-        {stops.map((stop, place) => {
+        {stops.map(({ label, isVictim, rx, fill, stroke }, place) => {
           const { x, y } = at(place);
-          const fill =
-            stop.kind === 'resource' ? 'var(--blue-fill)' : stop.isVictim ? 'var(--red-fill)' : 'var(--raised)';
-          const stroke = stop.kind === 'resource' ? 'var(--blue-line)' : stop.isVictim ? 'var(--red)' : 'var(--line2)';
           return (
             <g key={place} transform={`translate(${x - SIZE.width / 2} ${y - SIZE.height / 2})`}>
               <rect
-                {...{
-                  ...SIZE,
-                  fill,
-                  stroke,
-                  'stroke-width': stop.isVictim ? 1.8 : 1.2,
-                  rx: stop.kind === 'resource' ? 3 : 23,
-                }}
-                stroke-dasharray={stop.isVictim ? '5 3' : undefined}
+                {...{ ...SIZE, rx, fill, stroke }}
+                stroke-width={isVictim ? 1.8 : 1.2}
+                stroke-dasharray={isVictim ? '5 3' : undefined}
               />
               <Label
-                {...{ x: SIZE.width / 2, y: stop.isVictim ? 20 : 28, anchor: 'middle', size: 13 }}
+                {...{ x: SIZE.width / 2, y: isVictim ? 20 : 28, anchor: 'middle', size: 13 }}
                 {...{ weight: 600, fill: 'var(--ink)' }}
               >
-                {shortened(
-                  stop.label.length > 19 ? `${stop.label.slice(0, 9)}…${stop.label.slice(-8)}` : stop.label,
-                  19,
-                )}
+                {middleCut(label, 19)}
               </Label>
-              {stop.isVictim && <Label {...{ x: SIZE.width / 2, y: 36, anchor: 'middle', size: 11.5 }}>refused</Label>}
+              {isVictim && <Label {...{ x: SIZE.width / 2, y: 36, anchor: 'middle', size: 11.5 }}>refused</Label>}
             </g>
           );
         })}

@@ -6,7 +6,7 @@ import { shortened } from '../model/text.ts';
 import { clock, count, duration, plural } from '../model/time.ts';
 import { address } from '../ui/app.ts';
 import { useGitHub } from '../ui/github.ts';
-import { At, Blank, Button, CommandLine, Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { At, Blank, Button, CommandLine, Facts, Name, Note, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { PageHead } from '../ui/page-head.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { TrackHeads } from '../ui/track.tsx';
@@ -71,13 +71,10 @@ function AsOf({ of: { repository, asOf, everyMs } }: { of: GitHubLocks }): JSX.E
 
 function Trouble({ of: { trouble, asOf } }: { of: GitHubLocks }): JSX.Element {
   return (
-    <p class="note" role="status">
-      <SignalSign is="caution" label="" />
-      <span>
-        GitHub could not be asked{asOf === null ? '' : `, so this is how it was at ${clock(asOf)}`}:{' '}
-        <bdi>{shortened(trouble ?? '', 300)}</bdi>. The locks themselves go on: workers renew them on GitHub.
-      </span>
-    </p>
+    <Note sign="caution" role="status">
+      GitHub could not be asked{asOf === null ? '' : `, so this is how it was at ${clock(asOf)}`}:{' '}
+      <bdi>{shortened(trouble ?? '', 300)}</bdi>. The locks themselves go on: workers renew them on GitHub.
+    </Note>
   );
 }
 
@@ -88,23 +85,19 @@ function IssueRow({ of }: { of: GitHubLock }): JSX.Element {
         <SignalSign is={of.isStale ? 'caution' : 'held'} label={of.isStale ? 'not renewed in time' : 'held'} />
         <span class="mono">#{of.issue}</span>
       </span>
-      <span class="track railless">
-        <span class={`block ${of.isStale ? 'lost' : ''}`}>
-          <span class="cut">
-            <Name of={of.worker} />
-          </span>
+      <span class="track line railless">
+        <span class={`block line ${of.isStale ? 'lost' : ''}`}>
+          <Name of={of.worker} />
           {of.since !== null && <Since at={of.since} />}
         </span>
         <span class="cut soft">{of.title === null ? '' : <Name of={of.title} />}</span>
       </span>
-      <span class="right">
-        {of.renewedAt === null ? (
-          <span class="faint">–</span>
-        ) : (
-          <Since at={of.renewedAt} class={of.isStale ? 'amber strong' : ''} />
-        )}
-      </span>
-      <span class="right mono faint token">{count(of.token)}</span>
+      {of.renewedAt === null ? (
+        <span class="right faint">–</span>
+      ) : (
+        <Since at={of.renewedAt} class={`right ${of.isStale ? 'amber strong' : ''}`} />
+      )}
+      <span class="right mono faint spare">{count(of.token)}</span>
     </a>
   );
 }
@@ -113,22 +106,20 @@ export function OneIssue({ snapshot, name }: { snapshot: Loaded; name: string })
   const of = useGitHub(snapshot);
   if (of === undefined) return <Blank />;
   const one = of.locks.find(({ issue }) => String(issue) === name);
-  const repository = of.repository ?? '';
-  const isKnown = of.asOf !== null;
-  const word =
-    one === undefined ? (isKnown ? 'Free' : 'Not known') : one.isStale ? 'Held, not renewed in time' : 'Held';
-  const sign = one === undefined ? (isKnown ? 'clear' : 'unknown') : one.isStale ? 'caution' : 'held';
+  const none = of.asOf === null ? (['unknown', 'Not known'] as const) : (['clear', 'Free'] as const);
+  const some =
+    one?.isStale === true ? (['caution', 'Held, not renewed in time'] as const) : (['held', 'Held'] as const);
+  const [sign, word] = one === undefined ? none : some;
   return (
     <>
       <PageHead
         sign={sign}
         label=""
-        title={{ kind: 'github', name: name }}
+        title={{ kind: 'github', name }}
         under={
           <>
             <span class={one?.isStale === true ? 'amber strong' : ''}>{word}</span>
-            {of.repository !== null && <span class="faint dot">·</span>}
-            {of.repository !== null && <AsOf of={of} />}
+            {of.repository !== null && [<span class="faint dot">·</span>, <AsOf of={of} />]}
           </>
         }
       />
@@ -140,8 +131,16 @@ export function OneIssue({ snapshot, name }: { snapshot: Loaded; name: string })
         <>
           {of.trouble !== null && <Trouble of={of} />}
           <div class="grid">
-            {one === undefined ? <FreeIssue name={name} /> : <IssueFacts of={one} />}
-            <NextSteps of={one} name={name} repository={repository} />
+            <Panel class="w6" title="This hold">
+              {one !== undefined && <IssueFacts of={one} />}
+              {one === undefined && (
+                <p class="inside soft">
+                  Nobody holds issue #{shortened(name, 20)}, or GitHub has not told this server yet. What was before is
+                  on the issue: each worker leaves a comment.
+                </p>
+              )}
+            </Panel>
+            <NextSteps of={one} name={name} repository={of.repository} />
           </div>
         </>
       )}
@@ -149,33 +148,20 @@ export function OneIssue({ snapshot, name }: { snapshot: Loaded; name: string })
   );
 }
 
-function FreeIssue({ name }: { name: string }): JSX.Element {
-  return (
-    <Panel class="w6" title="This hold">
-      <p class="inside soft">
-        Nobody holds issue #{shortened(name, 20)}, or GitHub has not told this server yet. What was before is on the
-        issue: each worker leaves a comment.
-      </p>
-    </Panel>
-  );
-}
-
 function IssueFacts({ of }: { of: GitHubLock }): JSX.Element {
   return (
-    <Panel class="w6" title="This hold">
-      <Facts
-        of={[
-          of.title !== null && ['Title', shortened(of.title, 300)],
-          ['Worker', <Name of={of.worker} />],
-          ['Node', of.node === '' ? '–' : <Name of={of.node} />],
-          ['Account', of.login === null ? 'none is assigned' : <Name of={of.login} />],
-          ['Token', count(of.token), 'mono'],
-          of.since !== null && ['Claimed', <At at={of.since} />],
-          ['Renewed', of.renewedAt === null ? '–' : [<Since at={of.renewedAt} />, ' ago']],
-          ...of.task.map(([what, is]) => [what, shortened(is, 300)] as const),
-        ]}
-      />
-    </Panel>
+    <Facts
+      of={[
+        of.title !== null && ['Title', shortened(of.title, 300)],
+        ['Worker', <Name of={of.worker} />],
+        ['Node', of.node === '' ? '–' : <Name of={of.node} />],
+        ['Account', of.login === null ? 'none is assigned' : <Name of={of.login} />],
+        ['Token', count(of.token), 'mono'],
+        of.since !== null && ['Claimed', <At at={of.since} />],
+        ['Renewed', of.renewedAt === null ? '–' : [<Since at={of.renewedAt} />, ' ago']],
+        ...of.task.map(([what, is]) => [what, shortened(is, 300)] as const),
+      ]}
+    />
   );
 }
 

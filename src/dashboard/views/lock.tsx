@@ -5,7 +5,7 @@ import { unused } from '../model/apply.ts';
 import { historyOf } from '../model/history.ts';
 import { aspectOf, lostHolds } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
-import { count, duration, plural, span } from '../model/time.ts';
+import { count, duration, HOUR_MS, plural, span } from '../model/time.ts';
 import type { Hold, Resource, State } from '../model/types.ts';
 import { graphOf } from '../model/waits.ts';
 import { HoldHistory } from '../ui/hold-history.tsx';
@@ -14,8 +14,6 @@ import { usePast } from '../ui/past.ts';
 import { ResourceHead, useSight } from '../ui/resource-head.tsx';
 import { TallSignal } from '../ui/signs.tsx';
 import { WaitGraph } from '../ui/wait-graph.tsx';
-
-const HOUR_MS = 3_600_000;
 
 export function OneLock({ snapshot, name }: { snapshot: Loaded; name: string }): JSX.Element {
   const { state, now } = snapshot;
@@ -52,7 +50,6 @@ export function OneLock({ snapshot, name }: { snapshot: Loaded; name: string }):
           )}
         </Panel>
         <Panel
-          class="w12"
           title="History"
           aside={`last ${duration(now - from)} · ${plural(ended, 'hold')} ended${history.median === undefined ? '' : ` · median ${span(history.median)} · longest ${span(history.longest ?? 0)}`}`}
         >
@@ -104,7 +101,7 @@ function Section({ of, state, now, median }: SectionProps): JSX.Element {
             </div>
             {hold !== undefined && (
               <div>
-                <div class="line soft lease-line">
+                <div class="line soft small lease-line">
                   <span>lease</span>
                   <span class="num">
                     {hold.isStale ? 'ended' : left === undefined ? 'renewed' : `${duration(left.ms)} left`}
@@ -120,17 +117,15 @@ function Section({ of, state, now, median }: SectionProps): JSX.Element {
             <TallSignal isClear={hold === undefined} />
           </div>
           {shown.map(({ holder, since }, place) => (
-            <div class={`wagon ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
-              <b>
-                <Name of={holder} />
-              </b>
+            <div class={`wagon small spare ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
+              <Name of={holder} class="middling" />
               <Since at={since} class="soft" />
             </div>
           ))}
           {rest > 0 && (
-            <div class="wagon beyond">
-              <b>+{count(rest)}</b>
-              <span class="soft">more</span>
+            <div class="wagon small soft spare beyond">
+              <span class="middling">+{count(rest)}</span>
+              <span>more</span>
             </div>
           )}
           {of.waiting.length > 0 && <span class="narrow-only">{count(of.waiting.length)} waiting</span>}
@@ -249,14 +244,10 @@ function Queue({ of }: { of: Resource }): JSX.Element {
               title={reason === null ? undefined : shortened(reason, 400)}
             >
               <span class="faint">{place + 1}</span>
-              <span class="cut middling">
-                <Name of={holder} />
-              </span>
+              <Name of={holder} class="middling" />
               <span class={`right spare ${priority === 0 ? 'faint' : 'strong'}`}>{priority}</span>
               <span class="right spare soft">{mode === 'shared' ? 'shared' : 'excl.'}</span>
-              <span class="right">
-                <Since at={since} />
-              </span>
+              <Since at={since} class="right" />
             </div>
           ))}
           {of.waiting.length > MOST_IN_QUEUE && <p class="foot">and {count(of.waiting.length - MOST_IN_QUEUE)} more</p>}

@@ -65,7 +65,7 @@ export function Locks({ snapshot }: { snapshot: Loaded }): JSX.Element {
         </Panel>
       )}
       {(all > 0 || follows) && (
-        <div class="tools spaced">
+        <div class="tools line spaced">
           <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
           <Choices of={STATES} now={is} filter="is" />
           {follows && all > 0 && <Choices of={PLACES} now={where} filter="where" />}

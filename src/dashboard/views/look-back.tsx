@@ -4,15 +4,13 @@ import type { Loaded } from '../live/store.ts';
 import { rebuilt } from '../live/travel.ts';
 import { barsOver, partsOf, type Window } from '../model/rates.ts';
 import { items, object } from '../model/read.ts';
-import { clock, count, duration, exact, plural } from '../model/time.ts';
+import { clock, count, duration, exact, HOUR_MS, MINUTE_MS, plural } from '../model/time.ts';
 import { timeText } from '../model/travel.ts';
 import type { State } from '../model/types.ts';
 import { address, store } from '../ui/app.ts';
 import { Button, Panel } from '../ui/parts.tsx';
 import { useAnswer } from '../ui/reading.ts';
 
-const HOUR_MS = 3_600_000;
-const MINUTE_MS = 60_000;
 const SHORTEST_MS = 300_000;
 /** More than these would become one thick line. */
 const MOST_CHECKPOINTS = 100;
@@ -37,7 +35,7 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
       title={past === undefined ? 'Look back' : `Held at ${clock(at)}`}
       aside={past === undefined ? 'what was held at a time, in every view' : `${duration(last - at)} ago`}
     >
-      <div class="inside look-back">
+      <div class="inside line look-back">
         <span class="faint num">{clock(first)}</span>
         <div class="way">
           <Histogram counts={counts} />
@@ -82,7 +80,7 @@ export function LookBack({ snapshot: { state, past: shown, now } }: { snapshot: 
           </span>
         )}
       </div>
-      <p class="foot legend">
+      <p class="foot legend soft small">
         <span class="line">
           <i class="bar-sign" aria-hidden="true" />
           {counts === undefined ? 'The record is being read' : eventsTold(counts, window)}

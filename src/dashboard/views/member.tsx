@@ -26,7 +26,7 @@ export function OneMember({ snapshot, name }: { snapshot: Loaded; name: string }
       <PageHead
         sign={member === null ? 'danger' : 'clear'}
         label={member === null ? 'left' : 'alive'}
-        title={{ kind: 'member', name: name }}
+        title={{ kind: 'member', name }}
         under={
           <>
             {member === null ? <span class="red strong">Not a member now</span> : <span>Alive</span>}
@@ -74,7 +74,7 @@ export function OneMember({ snapshot, name }: { snapshot: Loaded; name: string }
           ))}
         </Panel>
         {member !== null && member.metadata !== null && (
-          <Panel class="w12" title="Metadata">
+          <Panel title="Metadata">
             <Printed of={member.metadata} label="Metadata" />
           </Panel>
         )}

@@ -3,15 +3,15 @@ import type { JSX } from 'preact';
 import type { Loaded } from '../live/store.ts';
 import { crewOf, type Leadership, leadershipsOf, type Mate, placeOf } from '../model/crew.ts';
 import { routeOf } from '../model/needs.ts';
-import { shortened, visible } from '../model/text.ts';
+import { middleCut, shortened, visible } from '../model/text.ts';
 import { count, plural } from '../model/time.ts';
 import { WindowedList } from '../ui/list.tsx';
 import { Heads, ListHead } from '../ui/list-parts.tsx';
-import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { Facts, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 
 /** With more members than this, their names would overlap. */
-const MOST_NAMES = 60;
+const MOST_NAMES = 48;
 const RADIUS = 148;
 
 export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
@@ -34,7 +34,7 @@ export function Members({ snapshot }: { snapshot: Loaded }): JSX.Element {
           <Panel class="w5" title="Ring" aside="in id order">
             <Ring crew={crew} />
             <Summary crew={live} leads={leads} />
-            <div class="foot ring-legend">
+            <div class="foot">
               <Key look="coordinator" /> coordinator <Key look="leader" /> leader, fenced <Key look="gone" /> left
             </div>
           </Panel>
@@ -80,28 +80,22 @@ function MateRow({ of: { id, member, isCoordinator, leads, holds, at } }: { of: 
 
 function Summary({ crew, leads }: { crew: readonly Mate[]; leads: readonly Leadership[] }): JSX.Element {
   const assets = crew.reduce((sum, { member }) => sum + (member?.assets.length ?? 0), 0);
-  const next = crew.filter(({ isCoordinator }) => !isCoordinator)[0];
-  const shown = leads.slice(0, 6);
+  const next = crew.find(({ isCoordinator }) => !isCoordinator);
   return (
-    <dl class="facts inside">
-      <dt>Next to coordinate</dt>
-      <dd>{next === undefined ? 'nobody' : <Name of={next.id} />}</dd>
-      {shown.map(({ name, holder, epoch, resource }) => [
-        <dt key={resource}>
-          <a class="more" href={`#${routeOf(resource)}`}>
-            {shortened(name, 40)}
-          </a>{' '}
-          is led by
-        </dt>,
-        <dd key={`${resource} by`}>
-          {shortened(holder, 60)}, epoch {count(epoch)}
-        </dd>,
-      ])}
-      <dt>Assets placed</dt>
-      <dd class="num">
-        {count(assets)} on {plural(crew.length, 'member')}
-      </dd>
-    </dl>
+    <Facts
+      of={[
+        ['Next to coordinate', next === undefined ? 'nobody' : <Name of={next.id} />],
+        ...leads.slice(0, 6).map(({ name, holder, epoch, resource }) => {
+          const link = (
+            <a class="more" href={`#${routeOf(resource)}`}>
+              {shortened(name, 40)}
+            </a>
+          );
+          return [[link, ' is led by'], `${shortened(holder, 60)}, epoch ${count(epoch)}`] as const;
+        }),
+        ['Assets placed', `${count(assets)} on ${plural(crew.length, 'member')}`, 'num'],
+      ]}
+    />
   );
 }
 
@@ -153,11 +147,6 @@ function Key({ look }: { look: Look }): JSX.Element {
   );
 }
 
-function cutMiddle(id: string): string {
-  const text = [...visible(id.slice(0, 300))];
-  return text.length <= 18 ? text.join('') : `${text.slice(0, 7).join('')}…${text.slice(-10).join('')}`;
-}
-
 function Ring({ crew }: { crew: readonly Mate[] }): JSX.Element {
   const isCrowded = crew.length > MOST_NAMES;
   const live = crew.filter(({ member }) => member !== null).length;
@@ -190,14 +179,14 @@ function Ring({ crew }: { crew: readonly Mate[] }): JSX.Element {
             </g>
             {(!isCrowded || look === 'coordinator' || look === 'leader') && (
               <text x={outX} y={outY + 4} text-anchor={side} class={look}>
-                {cutMiddle(mate.id)}
+                {middleCut(mate.id, 14)}
                 {look === 'gone' && ' left'}
               </text>
             )}
           </g>
         );
       })}
-      <text class="soft" y="-26" text-anchor="middle">
+      <text class="soft" y="-32" text-anchor="middle">
         live members
       </text>
       <text class="many" y="12" text-anchor="middle">

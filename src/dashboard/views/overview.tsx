@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Loaded } from '../live/store.ts';
+import type { Values } from '../model/chart.ts';
 import { type Matter, routeOf } from '../model/needs.ts';
 import { partsOf, quantileOf, rate, total, windowAt } from '../model/rates.ts';
 import { byName, countsOf, matching } from '../model/rows.ts';
@@ -54,7 +55,7 @@ function NeedsYou({ snapshot }: { snapshot: Loaded }): JSX.Element {
   if (all.length === 0) {
     const locks = countsOf(state, 'lock');
     return (
-      <section class="panel clear" aria-label="Needs you">
+      <section class="panel clear line" aria-label="Needs you">
         <SignalSign is="clear" size={20} label="" />
         <b>All clear</b>
         <span class="soft cut">
@@ -66,10 +67,10 @@ function NeedsYou({ snapshot }: { snapshot: Loaded }): JSX.Element {
   }
   return (
     <section class="panel needs">
-      <header>
+      <header class="line">
         <h2>Needs you</h2>
-        <span class="aside">{plural(all.length, 'matter')}, worst first</span>
-        <span class="more wide-only" aria-hidden="true">
+        <span class="faint small">{plural(all.length, 'matter')}, worst first</span>
+        <span class="more soft small spare" aria-hidden="true">
           <kbd>N</kbd> next <kbd>↵</kbd> open
         </span>
       </header>
@@ -109,7 +110,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): 
     <li>
       <LongArm is={aspect} />
       <span class={`kind ${aspect === 'danger' ? 'red' : 'amber'}`}>{title}</span>
-      <span class="says">
+      <span class="says cut soft">
         {sentence.map((part, place) =>
           place % 2 === 0 ? (
             <b key={place}>
@@ -120,7 +121,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): 
           ),
         )}
       </span>
-      <span class="cost">
+      <span class="cost soft small">
         {cost}
         {isDismissable && (
           <Button title="It stays on the timeline" onClick={() => dismiss(key)}>
@@ -128,7 +129,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Loaded }): 
           </Button>
         )}
       </span>
-      <span class="age">{since !== undefined && <Since at={since} />}</span>
+      <span class="age right">{since !== undefined && <Since at={since} />}</span>
       <button type="button" class="button" data-matter={key} onClick={onClick}>
         {breaks !== undefined && !mayBreak ? 'See lock' : action}
       </button>
@@ -173,17 +174,11 @@ function HeldAndWaiting({ snapshot }: { snapshot: Loaded }): JSX.Element {
   );
 }
 
-interface FigureProps {
-  readonly label: string;
-  readonly value: string;
-  readonly of: readonly (number | undefined)[];
-}
-
-function Figure({ label, value, of }: FigureProps): JSX.Element {
+function Figure({ label, value, of }: { label: string; value: string; of: Values }): JSX.Element {
   const [, number = value, unit = ''] = /^([\d.]+) ?(ms|s|\/s)$/.exec(value) ?? [];
   return (
     <div>
-      <div class="label">{label}</div>
+      <div class="soft small">{label}</div>
       <div class="figure">
         {number}
         <small>{unit}</small>

@@ -45,12 +45,12 @@ export function OnePipeline({ snapshot, name }: { snapshot: Loaded; name: string
     <>
       <Head of={of} snapshot={snapshot} />
       <div class="grid">
-        <Panel class="w12" title="Line" aside={`${count(done)} of ${plural(of.phases.length, 'phase')} done`}>
+        <Panel title="Line" aside={`${count(done)} of ${plural(of.phases.length, 'phase')} done`}>
           <Line of={of} read={read} now={now} />
         </Panel>
         {of.blocked !== null && <Why of={of} read={read} />}
         {(of.state === 'failed' || of.state === 'cancelled') && (
-          <Panel class="w12" title={of.state === 'failed' ? 'Why it failed' : 'Why it was cancelled'}>
+          <Panel title={of.state === 'failed' ? 'Why it failed' : 'Why it was cancelled'}>
             <Printed of={of.reason ?? 'No reason was given.'} label="Why it ended" />
           </Panel>
         )}
@@ -137,7 +137,7 @@ function Line({ of, read, now }: LineProps): JSX.Element {
             <li key={phase.name} class={look} aria-current={phase.name === of.phase ? 'step' : undefined}>
               <SignalSign is={SIGNS[look]} size={look === 'stopped' ? 22 : 16} label="" />
               <div class="phase-box cut">{shortened(phase.name, 60)}</div>
-              <div class="below">
+              <div class="below soft small">
                 <span class={look === 'stopped' ? 'red' : ''}>{said(of, phase, now)}</span>
                 <span>{more(details[place])}</span>
               </div>
@@ -204,7 +204,7 @@ function Why({ of, read }: Omit<LineProps, 'now'>): JSX.Element {
           ))}
           {wakes.length === 0 && <li class="soft">Its driver has not said.</li>}
         </ul>
-        {!of.isDriven && <p class="note red">Nobody drives it: nothing wakes it until a driver resumes it.</p>}
+        {!of.isDriven && <p class="note line red">Nobody drives it: nothing wakes it until a driver resumes it.</p>}
       </Panel>
     </>
   );
@@ -215,7 +215,7 @@ function Log({ read }: Pick<LineProps, 'read'>): JSX.Element {
   const [chosen, choose] = useState('');
   const shown = logs.find(({ key }) => key === chosen) ?? logs.at(-1);
   return (
-    <Panel class="w12" title="Log" aside={shown === undefined ? 'nothing printed yet' : 'what the commands printed'}>
+    <Panel title="Log" aside={shown === undefined ? 'nothing printed yet' : 'what the commands printed'}>
       {logs.length > 1 && (
         <div class="inside scrolls log-choice">
           <Choices
@@ -243,7 +243,7 @@ function Outputs({ of }: { of: Json }): JSX.Element | null {
   const all = Object.entries(of);
   if (all.length === 0) return null;
   return (
-    <Panel class="w12" title="Outputs" aside="what phases passed on">
+    <Panel title="Outputs" aside="what phases passed on">
       <Facts of={all.map(([name, value]) => [name, shortened(String(value), 300), 'mono'])} />
     </Panel>
   );

@@ -46,7 +46,7 @@ export function Pipelines({ snapshot }: { snapshot: Loaded }): JSX.Element {
         </Nothing>
       ) : (
         <>
-          <div class="tools">
+          <div class="tools line">
             <FilterField by="id, name, phase or driver" hint="Id, phase or driver (F)" now={q} />
             <Choices of={STATES} now={is} filter="is" />
           </div>
@@ -72,7 +72,7 @@ export function Pipelines({ snapshot }: { snapshot: Loaded }): JSX.Element {
 /** The phases as a row of small cells. */
 export function PhaseStrip({ of }: { of: Pipeline }): JSX.Element {
   return (
-    <span class="mini" aria-hidden="true">
+    <span class="mini line" aria-hidden="true">
       {of.phases.map((phase) => (
         <i key={phase.name} class={lookOf(of, phase)} />
       ))}

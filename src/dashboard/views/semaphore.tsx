@@ -53,7 +53,6 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Loaded; name: strin
       {of.drained !== null && <DrainNote of={of.drained} />}
       <div class="grid">
         <Panel
-          class="w12"
           title="Slots"
           aside={of.capacity === 0 ? 'none yet' : `numbered 0 to ${of.capacity - 1}; a holder keeps its numbers`}
         >
@@ -86,11 +85,8 @@ function resizing(of: Resource): AskedDeed {
       { sign: 'held', text: 'Nobody loses a slot: a capacity below what is in use takes effect as holders leave.' },
       { sign: 'clear', text: 'An event records the new capacity; so does the witness, where it is on.' },
     ],
-    ...{ role: 'administrator', method: 'PUT', path: `/v1/semaphores/${encodeURIComponent(of.name)}/settings` },
-    ...{
-      body: { fromCapacity: of.capacity },
-      number: { field: 'capacity', label: 'Slots from now on', now: of.capacity },
-    },
+    ...{ resource: of.resource, action: 'settings', method: 'PUT', body: { fromCapacity: of.capacity } },
+    number: { field: 'capacity', label: 'Slots from now on', now: of.capacity },
     ...{ label: 'Resize', done: `${of.resource} was resized` },
   };
 }
@@ -123,8 +119,8 @@ function draining(of: Resource): AskedDeed {
       },
       { sign: 'clear', text: 'An event records who did it and why; so does the witness, where it is on.' },
     ],
-    ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(of.name)}/drain` },
-    ...{ body: {}, reason: 'reason', label: 'Drain', done: `${of.resource} is drained` },
+    ...{ resource: of.resource, action: 'drain', body: {}, needsReason: true },
+    ...{ label: 'Drain', done: `${of.resource} is drained` },
   };
 }
 
@@ -135,7 +131,7 @@ function whoWaits(waiting: number): string {
 }
 
 /** Carries the revision of the drain on screen, so that a newer drain by another administrator stays. */
-function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
+function undoing({ resource, waiting, drained }: Resource): AskedDeed {
   return {
     title: `Undo the drain of ${resource}?`,
     will: [
@@ -145,8 +141,8 @@ function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
       },
       { sign: 'held', text: `It was drained by ${drained?.by ?? 'an administrator'}: ${drained?.reason ?? ''}` },
     ],
-    ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(name)}/undrain` },
-    ...{ body: { revision: drained?.revision ?? 0 }, label: 'Undo', done: `${resource} grants slots again` },
+    ...{ resource, action: 'undrain', body: { revision: drained?.revision ?? 0 } },
+    ...{ label: 'Undo', done: `${resource} grants slots again` },
   };
 }
 
@@ -187,11 +183,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
             >
               <span class="line">
                 <b class={`letter ${isLost ? 'lost' : ''}`}>{letterOf(place)}</b>
-                {(length > 1 || of.capacity <= FEW_SLOTS) && (
-                  <span class="cut middling">
-                    <Name of={hold.holder} />
-                  </span>
-                )}
+                {(length > 1 || of.capacity <= FEW_SLOTS) && <Name of={hold.holder} class="middling" />}
               </span>
               <span class="cut soft">
                 {isLost
@@ -247,9 +239,7 @@ function Holders({ of, now }: { of: Resource; now: number }): JSX.Element {
           >
             <b class={hold.isStale ? 'red strong' : 'blue strong'}>{letterOf(place)}</b>
             <span class="line">
-              <span class="cut middling">
-                <Name of={hold.holder} />
-              </span>
+              <Name of={hold.holder} class="middling" />
               {hold.isStale && (
                 <span class="red line">
                   <SignalSign is="danger" size={14} label="" />
@@ -259,9 +249,7 @@ function Holders({ of, now }: { of: Resource; now: number }): JSX.Element {
             </span>
             <span class="right middling">{count(hold.weight)}</span>
             <span class="num cut">{rangesOf(hold.slots)}</span>
-            <span class="right">
-              <Since at={hold.acquiredAt} />
-            </span>
+            <Since at={hold.acquiredAt} class="right" />
             <span class="right soft num spare">
               {hold.isStale ? 'ended' : left === undefined ? '–' : duration(left.ms)}
             </span>
@@ -282,12 +270,10 @@ function Waiting({ of }: { of: Resource }): JSX.Element {
         <div class="row wants" key={`${waiter.holder} ${waiter.since}`}>
           <span class="faint">{place + 1}</span>
           <span class="wants-who">
-            <span class="cut middling">
-              <Name of={waiter.holder} />
-            </span>
-            <span class="soft cut">{fits(of, place)}</span>
+            <Name of={waiter.holder} class="middling" />
+            <span class="soft small cut">{fits(of, place)}</span>
           </span>
-          <span class="line wants-cells">
+          <span class="line">
             {waiter.weight <= MOST_WANTED_CELLS && (
               <span class="cells" aria-hidden="true">
                 {Array.from({ length: waiter.weight }, (_, cell) => (
@@ -297,9 +283,7 @@ function Waiting({ of }: { of: Resource }): JSX.Element {
             )}
             <b class="middling num">{count(waiter.weight)}</b>
           </span>
-          <span class="right">
-            <Since at={waiter.since} />
-          </span>
+          <Since at={waiter.since} class="right" />
         </div>
       ))}
       {of.waiting.length > 100 && <p class="foot">and {count(of.waiting.length - 100)} more</p>}

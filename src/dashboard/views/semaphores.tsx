@@ -36,7 +36,7 @@ export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
         </Nothing>
       ) : (
         <>
-          <div class="tools">
+          <div class="tools line">
             <FilterField by="name, holder or token" hint="Name, holder or token (F)" now={q} />
           </div>
           <section class="panel" aria-label="Semaphores">
@@ -59,7 +59,6 @@ export function Semaphores({ snapshot }: { snapshot: Loaded }): JSX.Element {
 
 function SemaphoreRow({ of, snapshot: { state, now } }: { of: Resource; snapshot: Loaded }): JSX.Element {
   const aspect = aspectOf(state, of, now);
-  const oldest = longest(of);
   return (
     <a class="row semaphores" href={`#${routeOf(of.resource)}`} data-row={of.resource}>
       <span class="line">
@@ -75,9 +74,7 @@ function SemaphoreRow({ of, snapshot: { state, now } }: { of: Resource; snapshot
       <span class={`right num ${of.waiting.length === 0 ? 'faint' : ''} spare`}>
         {of.waiting.length === 0 ? '–' : count(of.waiting.length)}
       </span>
-      <span class="right">
-        <LongestWait of={oldest} isLong={aspect === 'caution'} />
-      </span>
+      <LongestWait of={longest(of)} isLong={aspect === 'caution'} />
     </a>
   );
 }

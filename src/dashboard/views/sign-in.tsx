@@ -1,9 +1,8 @@
 /** Says where to get a token: without one the server shows nothing. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { keepToken } from '../live/api.ts';
 import { visible } from '../model/text.ts';
-import { connection, store } from '../ui/app.ts';
+import { signIn } from '../ui/app.ts';
 import { CommandLine } from '../ui/parts.tsx';
 import { ClearLine } from './first-run.tsx';
 
@@ -11,10 +10,7 @@ export function SignIn({ why }: { why: string }): JSX.Element {
   const [token, setToken] = useState('');
   const submit = (event: Event): void => {
     event.preventDefault();
-    if (token.trim() === '') return;
-    keepToken(token.trim());
-    store.reset();
-    connection.start();
+    if (token.trim() !== '') signIn(token.trim());
   };
   return (
     <div class="first-run">
@@ -25,7 +21,7 @@ export function SignIn({ why }: { why: string }): JSX.Element {
         machine of the server, this prints one:
       </p>
       <CommandLine>signalbox token local</CommandLine>
-      <form class="tools sign-in" onSubmit={submit}>
+      <form class="tools line sign-in" onSubmit={submit}>
         <label class="grow">
           <span class="unseen">Token</span>
           <input

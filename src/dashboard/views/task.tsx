@@ -87,7 +87,6 @@ const WORDS = { waiting: 'Waiting', ready: 'Ready to be claimed', running: 'Runn
 function Head({ task, snapshot }: { task: Task; snapshot: Loaded }): JSX.Element {
   const column = columnOf(snapshot.state, task, snapshot.now);
   const since = ageOf(task);
-  const path = `/v1${routeOf(`task/${task.id}`)}`;
   return (
     <PageHead
       sign={TASK_SIGN[task.status]}
@@ -116,21 +115,21 @@ function Head({ task, snapshot }: { task: Task; snapshot: Loaded }): JSX.Element
         <Deed label="Retry…" not={whyNot(snapshot, 'worker')} onClick={() => askToRetry(task)} />
       )}
       {task.status === 'complete' && (
-        <Deed label="Do it again…" not={whyNot(snapshot, 'worker')} onClick={() => askAgain(task, path)} />
+        <Deed label="Do it again…" not={whyNot(snapshot, 'worker')} onClick={() => askAgain(task)} />
       )}
       {task.status === 'running' && (
         <Deed
           class="danger"
           label="Take it back…"
           not={whyNot(snapshot, 'administrator')}
-          onClick={() => askToTake(task, path)}
+          onClick={() => askToTake(task)}
         />
       )}
     </PageHead>
   );
 }
 
-function askAgain(task: Task, path: string): void {
+function askAgain(task: Task): void {
   const { id, attempts } = task;
   ask({
     title: `Do task/${id} again?`,
@@ -139,12 +138,12 @@ function askAgain(task: Task, path: string): void {
       { sign: 'pending', text: 'It becomes pending again, and its result is given up.' },
       { sign: 'held', text: 'The next worker that can do it gets it.' },
     ],
-    ...{ role: 'worker', method: 'POST', path: `${path}/requeue`, body: { attempts } },
+    ...{ role: 'worker', resource: `task/${id}`, action: 'requeue', body: { attempts } },
     ...{ label: 'Do it again', done: `task/${id} is pending again` },
   });
 }
 
-function askToTake(task: Task, path: string): void {
+function askToTake(task: Task): void {
   const { id, owner, claimedAt, token } = task;
   const had = claimedAt === null ? '' : `, which has had it since ${new Date(claimedAt).toLocaleTimeString()},`;
   ask({
@@ -155,7 +154,7 @@ function askToTake(task: Task, path: string): void {
       { sign: 'pending', text: 'The task becomes pending again, and another worker may claim it at once.' },
       { sign: 'clear', text: 'An event records it with your reason.' },
     ],
-    ...{ role: 'administrator', method: 'POST', path: `${path}/release`, reason: 'reason' },
+    ...{ resource: `task/${id}`, action: 'release', needsReason: true },
     body: { force: true, ...(token !== null && { token }) },
     ...{ label: 'Take it back', done: `task/${id} was taken back` },
   });

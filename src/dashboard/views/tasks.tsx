@@ -41,7 +41,7 @@ export function Tasks({ snapshot }: { snapshot: Loaded }): JSX.Element {
         </Nothing>
       ) : (
         <>
-          <div class="tools">
+          <div class="tools line">
             <FilterField by="id, owner, capability or reason" hint="Id, owner, capability (F)" now={q} />
             <Choices
               of={[['', 'All'], ...COLUMNS.map((one) => [one, LOOKS[one].title] as const)]}
@@ -106,7 +106,7 @@ function TaskCard({ task, column, snapshot }: CardProps): JSX.Element {
         <a class="grow strong cut" href={`#${routeOf(`task/${id}`)}`} data-row={`task/${id}`}>
           <Name of={id} />
         </a>
-        {since !== null && <Since at={since} class="soft" />}
+        {since !== null && <Since at={since} class="soft small" />}
       </div>
       <div class="line small">
         <span class="grow cut">

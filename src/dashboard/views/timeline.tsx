@@ -59,7 +59,7 @@ export function Timeline({ snapshot }: { snapshot: Loaded }): JSX.Element {
     <>
       <ListHead title="Timeline">the newest first, at most 500</ListHead>
       <LookBack snapshot={snapshot} />
-      <div class="tools">
+      <div class="tools line">
         <FilterField by="resource" hint="Resource (F)" name="resource" now={resource} />
         <FilterField by="holder" hint="Holder" name="holder" now={holder} isFirst={false} />
         <Choices of={KINDS} now={kind} filter="kind" />
@@ -118,9 +118,7 @@ function EventRow({ of }: { of: Happening }): JSX.Element {
   const isOfItself = kind === 'member' && name === of.holder;
   const inside = (
     <>
-      <span class="faint num">
-        <At at={of.at} />
-      </span>
+      <At at={of.at} class="faint" />
       <SignalSign is={sign} label="" />
       <span class="said">
         <span>
@@ -158,7 +156,7 @@ function Record({ now, troubles }: { now: number; troubles: readonly Trouble[] }
       {troubles
         .filter(({ kind }) => kind === 'damaged')
         .map(({ key, subject, says }) => (
-          <p class="note record" key={key}>
+          <p class="note line soft record" key={key}>
             <SignalSign is="danger" label="" />
             <bdi class="grow">{shortened(subject + says, 400)}</bdi>
           </p>
@@ -193,7 +191,7 @@ function RecordOn({ now, known }: { now: number; known: readonly Recorded[] }): 
   const finding = verified?.finding;
   return (
     <>
-      <div class="note record">
+      <div class="note line soft record">
         <SignalSign is={verified === undefined ? 'unknown' : finding === undefined ? 'clear' : 'danger'} label="" />
         <span class="grow" role="status">
           {typeof state === 'object'
@@ -231,9 +229,7 @@ const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not v
 function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof STANDING }): JSX.Element {
   return (
     <div class="row recorded" title={shortened(of.resource, 300)}>
-      <span class="faint num">
-        <At at={of.time} />
-      </span>
+      <At at={of.time} class="faint" />
       <Name of={kindAndName(of.resource)[1]} />
       <span class="right faint num">{count(of.seq)}</span>
       <code class="faint" title={of.hash}>

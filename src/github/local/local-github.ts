@@ -4,9 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
+import { asObject } from '../octokit-answers.ts';
 import { Account, type Cost, DOCUMENTED, type Limits, type Peaks } from './limits.ts';
 import { inSeconds, LocalRepository, type Permission } from './repository.ts';
-import { asObject, LocalRoutes, refusal, type Reply, textOf } from './routes.ts';
+import { LocalRoutes, refusal, type Reply, textOf } from './routes.ts';
 
 export interface LocalRequest {
   readonly method: string;

@@ -1,5 +1,6 @@
 /** Answers each request that signalbox makes, by GitHub's own rules. */
 import type { RefMove } from '../../core/github/index.ts';
+import { asObject } from '../octokit-answers.ts';
 import { Answers } from './answers.ts';
 import type { LocalIssue, LocalRepository, RefOutcome } from './repository.ts';
 
@@ -244,10 +245,6 @@ const REFUSALS: Readonly<Record<RefOutcome, string>> = {
 export function refusal(status: number, message: string, headers: Reply['headers'] = {}): Reply {
   const body = { message, documentation_url: 'https://docs.github.com/rest', status: String(status) };
   return { status, headers, body };
-}
-
-export function asObject(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 export function textOf(value: unknown): string {

@@ -62,15 +62,19 @@ function mustKeepLimit(read: Read, { pairs }: ReadResult): void {
 
 /** Reads only the revision of a header. */
 export function readHeader(reader: Reader, within: number): Revision {
-  const end = endOfMessage(reader, within);
-  let revision: Revision = 0;
+  return readOneNumber(reader, 0x18, endOfMessage(reader, within));
+}
+
+/** Reads the number of one field of a message, and skips the others; 0 if the message lacks it. */
+function readOneNumber(reader: Reader, field: number, end: number): number {
+  let number = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x18) revision = readNumber(reader);
+    if (tag === field) number = readNumber(reader);
     else skip(reader, tag);
   }
   mustEndAt(reader, end);
-  return revision;
+  return number;
 }
 
 const PUT_DONE: OperationResult = { do: 'put' };
@@ -82,7 +86,7 @@ function readOperationResult(reader: Reader, end: number, keyspace: Keyspace, de
     if (tag === 0x0a) {
       result = readReadResult(reader, endOfMessage(reader, end), keyspace);
     } else if (tag === 0x1a) {
-      result = { do: 'delete', deleted: readDeleted(reader, endOfMessage(reader, end)) };
+      result = { do: 'delete', deleted: readOneNumber(reader, 0x10, endOfMessage(reader, end)) };
     } else if (tag === 0x22) {
       const inner = endOfMessage(reader, end);
       const { succeeded, results } = readTransactionResult(reader, inner, keyspace, depth + 1);
@@ -93,17 +97,6 @@ function readOperationResult(reader: Reader, end: number, keyspace: Keyspace, de
   }
   mustEndAt(reader, end);
   return result;
-}
-
-function readDeleted(reader: Reader, end: number): number {
-  let deleted = 0;
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (tag === 0x10) deleted = readNumber(reader);
-    else skip(reader, tag);
-  }
-  mustEndAt(reader, end);
-  return deleted;
 }
 
 function readReadResult(reader: Reader, end: number, keyspace: Keyspace): ReadResult {
