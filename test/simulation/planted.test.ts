@@ -146,8 +146,8 @@ const mutants: readonly Mutant[] = [
     name: 'deadlocks are not looked for',
     shownBy: 15,
     file: 'runtime/observe/deadlocks.ts',
-    right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
-    wrong: 'void victim;\n      void cycle;',
+    right: 'this.#runtime.writerFor(victim.resource).submit(new BackgroundCommand(command));',
+    wrong: 'void [BackgroundCommand, command];',
   },
   {
     name: 'what was left to another process that does not answer is forgotten',

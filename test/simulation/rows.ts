@@ -220,8 +220,8 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     shownBy: 25,
     oftener: [fewLeases],
     file: 'runtime/write/snapshot.ts',
-    right: 'const unknown = states.flatMap(leasesOf).filter(',
-    wrong: 'const unknown = states.flatMap(leasesOf).slice(0, MOST_LEASES).filter(',
+    right: 'return states.flatMap(leasesOf).filter(',
+    wrong: 'return states.flatMap(leasesOf).slice(0, MOST_LEASES).filter(',
   },
   {
     name: 'a dead holder whose lease nobody here has heard of is in the way of several resources together',
