@@ -2,7 +2,7 @@
 // What the command line and the library are both made of is in the package once (docs/decisions/0051): it is a chunk of the
 // library, and `bin/signalbox.cjs` takes its text, edited as `editsOf` says, for a script that it loads before `bin/main.cjs`.
 //
-// Two fifths of it are for what `run` does not do: they are a second chunk, which is loaded when something of it is used.
+// More than half of it is for what `run` does not do if all goes well: that is a second chunk, which is loaded when something of it is used.
 //
 //     1. findCommon     which modules those are, and which of them are seldom used
 //     2. insteadOf      a plugin for `main.cjs`: it gets them from `require('./common')`, under the names of `namesOf`

@@ -67,11 +67,12 @@ async function started(store, port, hasOthers) {
 }
 
 /**
- * Calls back for Ctrl-C and for a signal that ends. npm passes SIGTERM to the shell in which it runs this script, and a shell ends
- * without passing it on: then this script has another parent.
+ * Calls back for Ctrl-C and for a signal that ends. npm passes SIGTERM to the shell in which it runs this script, and the shell ends
+ * without passing it on: then this script has another parent. Without npm, a script may outlive its parent on purpose.
  */
 export function onStop(/** @type {() => void} */ stop) {
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, stop);
+  if (process.env['npm_lifecycle_event'] === undefined) return;
   const parent = process.ppid;
   const look = setInterval(() => {
     if (process.ppid === parent) return;

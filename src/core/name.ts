@@ -25,8 +25,8 @@ export function nameProblem(name: unknown, what = 'name', longest = LONGEST_NAME
 /**
  * Finds a character that nobody sees when the name is printed: control characters, line separators, halves of characters (which
  * all become the same replacement character once written), and those that turn the direction of the text around. The two joiners
- * are allowed, because Persian words and many emoji cannot be written without them. V8 takes long to look up these classes of
- * characters, so they are no constant that every start would make.
+ * are allowed, because Persian words and many emoji cannot be written without them. V8 takes long to build these classes of
+ * characters, so the expression is made on first use.
  */
 function firstUnprintable(name: string): string | undefined {
   return /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.exec(name)?.[0];

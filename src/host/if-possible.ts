@@ -1,4 +1,4 @@
-/** What `work` returns; undefined if it throws: for questions to the system to which no answer is an answer too. */
+/** Returns undefined if `work` throws: for system calls whose failure is itself an answer. */
 export function ifPossible<T>(work: () => T): T | undefined {
   try {
     return work();

@@ -144,9 +144,10 @@ export function isSessionGone(leader: number, members = membersOf(leader)): bool
 }
 
 /**
- * Whether nothing is left of the session that this process led, as one number tells: the last pid that was given out. The kernel
- * gives them out in turn, and none again while a session or a group has it. So if this is the last one, either its process
- * started nothing, or nothing of its session is left. `false` proves nothing: only a look at every process of the machine does.
+ * Proves that nothing is left of the session that this process led, from the last pid that the kernel gave out. The kernel gives
+ * pids out in turn, and none again while a session or a group has it. So if the leader's pid is the last one, either the leader
+ * started nothing, or nothing of its session is left. (Only a program that may restore checkpoints can choose a pid.) `false`
+ * proves nothing: then only a look at every process of the machine does.
  */
 export function hasLeftNothing(leader: number, last = lastPid()): boolean {
   // While the process itself lives it is in this group, also where /proc hides it.
@@ -231,8 +232,8 @@ export interface Stat {
 const line = Buffer.alloc(4096);
 
 /**
- * Reads a short file of /proc. `readFileSync` makes twice as many system calls, and when a command has ended, every process of
- * the machine is read.
+ * Reads a short file of /proc. `readFileSync` makes twice as many system calls, and a look for leftovers of a command reads every
+ * process of the machine.
  */
 export function readFromKernel(path: string): string {
   const file = openSync(path, 'r');

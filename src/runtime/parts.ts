@@ -1,6 +1,6 @@
 /**
- * The parts of a signalbox that `signalbox run` does not use. Each begins when it is first used, so that a start loads the
- * code of none of them (docs/decisions/0051): together they are as much as all that `run` needs.
+ * The parts of a signalbox that `signalbox run` does not use if all goes well and it need not wait. Each begins when it is first
+ * used, so that such a start loads the code of none of them (docs/decisions/0051): together they are more than all that it needs.
  */
 import { AccessTokens } from './access/tokens.ts';
 import { OnceKeys } from './access/once.ts';
@@ -131,7 +131,7 @@ export class Parts {
     this.#dispatch?.close();
   }
 
-  /** Until it begins, there is nothing in this process that it would have to be told of. */
+  /** Connects an observer. Until it begins, it has no subscribers, watches or members to notify. */
   #observing<T extends RuntimeObserver>(observer: T): T {
     this.#runtime.observedBy(observer);
     return observer;

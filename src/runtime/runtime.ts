@@ -38,7 +38,7 @@ export interface RuntimeOptions {
 }
 
 /**
- * How a part of a signalbox observes this process. `Signalbox` connects the parts in one place; a part implements only what it
+ * How a part of a signalbox observes this process. `Parts` connects each part when it begins; a part implements only what it
  * acts on. Observers must neither throw nor wait: a write or a watch calls them.
  */
 export interface RuntimeObserver {

@@ -54,7 +54,8 @@ describe('npm start', () => {
 
   it('stops its server if a supervisor ends npm: the shell in between does not pass the signal on', async () => {
     const command = `"$0" ${join(root, 'scripts', 'start.mjs')} --port 0; true`;
-    const shell = place.start('sh', ['-c', command, process.execPath], { stdin: '', env: {} });
+    const env = { npm_lifecycle_event: 'start' };
+    const shell = place.start('sh', ['-c', command, process.execPath], { stdin: '', env });
     const url = await addressOf(shell);
     shell.kill('SIGTERM');
     await until(async () => !(await isUp(url)));

@@ -25,7 +25,7 @@ import { compareKeys } from '../../store/key-order.ts';
 import { recordOfTicket, resourceOfRecord, resourceOfTicket, TICKETS, ticketIn } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../../core/machines.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
-import type { RuntimeObserver, Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';
 import { readEach } from '../stored.ts';
 import { recordOf } from '../write/snapshot.ts';
@@ -34,17 +34,13 @@ import { recordOf } from '../write/snapshot.ts';
 const PAGE = 125;
 const LOOK_AGAIN_MS = 500;
 
-export class Deadlocks implements RuntimeObserver {
+export class Deadlocks {
   readonly #runtime: Runtime;
   #looking = false;
   #again = false;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
-  }
-
-  waitChanged(): void {
-    this.look();
   }
 
   /** Repeats a look that is under way: it may have read too early. */

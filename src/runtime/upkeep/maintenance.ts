@@ -28,7 +28,7 @@ export interface MaintenanceSettings {
   readonly keepsRecord?: RecordKeeping | undefined;
 }
 
-/** A round needs them; until then, they need not have begun. */
+/** What a round uses; each part begins when a round first reads it. */
 export interface MaintainedParts {
   readonly deadlocks: Pick<Deadlocks, 'look'>;
   readonly dispatch: Pick<Dispatch, 'repairs' | 'cache'>;

@@ -219,7 +219,7 @@ export class CachedState {
 
   /**
    * After a write that changed only tickets, decided on a record that may have been old, and read the record as it is.
-   * `isNew`: that is another record than the one on which it was decided.
+   * `isNew`: the record has changed since the decision.
    */
   ticketsLeaveUnserved({ arriving }: Commit, isNew: boolean): boolean {
     const { state } = this.snapshot;

@@ -136,8 +136,8 @@ export class Bell {
 }
 
 /**
- * Removes a bell, or the socket of a process on duty: of a link the link itself, and no directory. Leaves behind what
- * cannot be removed, as a killed process would.
+ * Removes a bell, or the socket of a process on duty: a link rather than its target, and never a directory. Leaves behind
+ * what cannot be removed, as a killed process would.
  */
 export function removeQuietly(path: string): void {
   try {
