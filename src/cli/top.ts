@@ -122,6 +122,7 @@ class Top {
 
   /** A store that is away for a moment is asked again; what was last seen stays on the screen. */
   async #keepLooking(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.#changes.abort());
     while (!signal.aborted) {
       this.#changes = new AbortController();
       const begun = performance.now();
@@ -129,7 +130,7 @@ class Top {
       this.#draw();
       const took = performance.now() - begun;
       await pause(Math.max(GATHER_MS, took * REST), signal);
-      await pause(LOOK_AGAIN_MS, AbortSignal.any([signal, this.#changes.signal]));
+      await pause(LOOK_AGAIN_MS, this.#changes.signal);
     }
   }
 

@@ -24,6 +24,7 @@ export async function watched(command: Command, look: (box: Signalbox) => Promis
   await withBox(command, async (box, signal) => {
     let changes = new AbortController();
     const changed = (): void => changes.abort();
+    signal.addEventListener('abort', changed);
     const subscription = await box.on('*', changed);
     const full = isLive ? new FullScreen(changed) : undefined;
     let before = '';
@@ -32,12 +33,12 @@ export async function watched(command: Command, look: (box: Signalbox) => Promis
         changes = new AbortController();
         before = show(command, await look(box), full, before);
         await pause(GATHER_MS, signal);
-        const woken = AbortSignal.any([signal, changes.signal]);
-        await (isLive ? pause(TICK_MS, woken) : whenAborted(woken));
+        await (isLive ? pause(TICK_MS, changes.signal) : whenAborted(changes.signal));
       }
     } finally {
       // What was last seen stays on the terminal, as the output of any other command.
       full?.over(before);
+      signal.removeEventListener('abort', changed);
       subscription.unsubscribe();
     }
   });

@@ -25,7 +25,7 @@ export function halves(name: string, keep = 8): readonly [string, string] {
 
 /** Cuts the middle out of a name that is longer than `most` characters. */
 export function middleCut(name: string, most: number): string {
-  const characters = [...visible(name.slice(0, 300))];
+  const characters = [...visible(name.slice(0, 1000))];
   const half = Math.floor((most - 1) / 2);
   if (characters.length <= most) return characters.join('');
   return `${characters.slice(0, half).join('')}…${characters.slice(-half).join('')}`;

@@ -53,7 +53,6 @@ export function Charts({ snapshot }: { snapshot: Loaded }): JSX.Element {
       <div class="grid">
         <Chart
           {...common}
-
           title="How often"
           means={`locks, semaphores and tasks; the mean of ${told(window)} each`}
           unit="per"
