@@ -51,6 +51,8 @@ const HEARD_MS = 12_000;
  * process may still resolve a lost answer.
  */
 const NO_TRACE_MS = 10_000;
+/** And so many times the way to the store: a withdrawal that loses races reads and writes again, back and forth. */
+const NO_TRACE_WAYS = 12;
 
 function isExclusive({ mode, slots }: Held): boolean {
   return slots === undefined && mode !== 'shared';
@@ -246,7 +248,8 @@ export class Checker {
   /** Whether a user still asks, or gave up so recently that its process may not have withdrawn the request yet. */
   #mayLeaveTrace({ under, settledAt, processes }: Asking): boolean {
     const since = Math.max(settledAt, ...[...processes].map(({ lostAt }) => lostAt));
-    return under > 0 || this.#world.now - since < NO_TRACE_MS;
+    const { now, slowestMs } = this.#world;
+    return under > 0 || now - since < NO_TRACE_MS + NO_TRACE_WAYS * slowestMs;
   }
 
   // What users count

@@ -29,7 +29,8 @@ export class Faults {
   readonly #random: Random;
   /** The probability of a fault per call; it differs from run to run. */
   readonly #rate: number;
-  readonly #slowest: number;
+  /** The longest way to the store, or back, of a call that goes well. */
+  readonly slowestMs: number;
   readonly #cutOff = new Map<SimulatedProcess, number>();
   readonly #mailLate = new Map<SimulatedProcess, number>();
   #planned: Planned[] = [];
@@ -39,7 +40,7 @@ export class Faults {
   constructor(random: Random) {
     this.#random = random;
     this.#rate = random.pick([0, 0, 0.01, 0.05, 0.15]);
-    this.#slowest = random.pick([2, 10, 60, 350, 700]);
+    this.slowestMs = random.pick([2, 10, 60, 350, 700]);
   }
 
   /** How often each fault happened. */
@@ -121,6 +122,6 @@ export class Faults {
   }
 
   #delay(): number {
-    return 0.2 + this.#random.next() * this.#slowest;
+    return 0.2 + this.#random.next() * this.slowestMs;
   }
 }

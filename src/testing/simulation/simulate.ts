@@ -107,6 +107,7 @@ class Simulation {
     this.#store = store;
     this.#random = random;
     this.#faults = new Faults(random);
+    world.slowestMs = this.#faults.slowestMs;
     this.#post = new Post(random.chance(0.1));
     this.#locks = random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
     // In half of the runs the back-stop comes too late to hide a lost wake-up.

@@ -26,6 +26,8 @@ export class World {
   takesTurns = false;
   /** From here on no fault happens. */
   isCalm = false;
+  /** The longest way to the store, or back, of a call that goes well. */
+  slowestMs = 0;
   /** When the store last forgot its history. */
   forgottenAt = 0;
   readonly #trace: string[] = [];
