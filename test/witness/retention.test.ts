@@ -9,6 +9,9 @@ import { always, openMemory, prefixed, readRange, type Store, Value } from '../.
 import { found, keysOf, lines, opening, use } from './boxes.ts';
 import { signer } from './history.ts';
 
+/** How many checkpoints a store keeps. */
+const KEPT = 16;
+
 /** A store that does something before each transaction of this user. */
 function interrupted(store: Store, before: () => Promise<void>): Store {
   return new Proxy(store, {
@@ -79,6 +82,17 @@ describe('a reader of the record, between whose reads others', () => {
       await writer.witness.trim();
     });
     await expect(lines(reader)).rejects.toThrow('was trimmed while it was read');
+  });
+
+  it('seal so often that the checkpoint which it was about to read is forgotten, seals the record in the end', async () => {
+    const reader = await reading(async (writer, at) => {
+      await change(writer, at);
+      if (at >= 12) return;
+      for (let i = 0; i < KEPT + 1; i++) await writer.witness.checkpoint();
+      await writer.witness.trim();
+    });
+    const { number } = await reader.witness.checkpoint();
+    expect(number).toBeGreaterThan(KEPT);
   });
 
   it('have put an entry past the end of a chain, still finds that', async () => {

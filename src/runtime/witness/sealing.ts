@@ -44,7 +44,11 @@ export async function checkpoint(runtime: Runtime, { sign, skip }: Sealing = {})
     const trims = await trimsOf(runtime);
     const before = await readSealed(runtime);
     const last = before.number === 0 ? undefined : await readCheckpoint(runtime, before.number);
-    if (last === undefined && before.number > 0) throw corrupt(`checkpoint ${before.number}`, 'it is not there');
+    if (last === undefined && before.number > 0) {
+      // Other processes may have sealed the record again and trimmed this checkpoint between the two reads.
+      if ((await readSealed(runtime)).mod !== before.mod) continue;
+      throw corrupt(`checkpoint ${before.number}`, 'it is not there');
+    }
     const { heads, entryBytes, finding } = await newHeads(runtime, last, before.entryBytes, skipped);
     if (finding === undefined) {
       const made = nextCheckpoint(last, heads, Math.round(runtime.clock.now()), sha256, sign);
