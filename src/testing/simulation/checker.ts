@@ -51,7 +51,7 @@ const HEARD_MS = 12_000;
  * process may still resolve a lost answer.
  */
 const NO_TRACE_MS = 10_000;
-/** And so many times the way to the store: a withdrawal that loses races reads and writes again, back and forth. */
+/** Added to it, in ways to the store: a withdrawal that loses a race has to read and write again. */
 const NO_TRACE_WAYS = 12;
 
 function isExclusive({ mode, slots }: Held): boolean {
