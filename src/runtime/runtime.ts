@@ -3,24 +3,25 @@
  * transactions of the writers, and hands them what the store reports.
  */
 import { setMaxListeners } from 'node:events';
-import type { Answer, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
+import type { Answer, Event, Hold, Loss, LossReason, Moment, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
 import type { Revision, Store, Transaction, TransactionResult } from '../store/index.ts';
-import { Anchors, Presence } from './session/presence.ts';
+import { Presence } from './session/presence.ts';
 import type { WriterIdentity } from './write/commit.ts';
 import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation.ts';
-import { Holdings, Waiters } from './holds/holdings.ts';
+import { type Held, Lookout, type Waiter } from './holds/lookout.ts';
+import { Remembered } from './holds/remembered.ts';
 import { Measures } from './observe/measures.ts';
-import { processOf } from './layout.ts';
+import { type LossNotice, processOf } from './layout.ts';
 import { lockMachine, type ResourceKind, semaphoreMachine } from '../core/machines.ts';
 import type { AnyMachine } from './write/decision.ts';
 import { type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
 import { OwnLeases } from './session/leases.ts';
-import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
+import { Anchors, type Session, type SessionEnd } from './session/session.ts';
 
 export interface RuntimeOptions {
   readonly clock: Clock;
@@ -54,14 +55,6 @@ export interface RuntimeObserver {
   backstop?(): void;
 }
 
-/** Up to this many processes, all settle at once after a lease has ended; more take turns. */
-const FEW_PROCESSES = 16;
-/** About how many processes of one machine look for missed answers per interval; across machines, every process does. */
-const BACKSTOPS = 4;
-/** The average time between two turns. */
-const BETWEEN_SETTLES_MS = 20;
-/** The longest time until the turn of a process. */
-const LONGEST_TO_SETTLE_MS = 4000;
 /** The most resources whose writers are kept. */
 const MOST_WRITERS = 100_000;
 
@@ -75,6 +68,20 @@ export class Runtime {
   readonly anchors: Anchors;
   /** The newest revision this process has seen. */
   revision: Revision = 0;
+  /** The session, until it ends; `session` is the same if its time is not up. */
+  current: Session | undefined;
+  /** The session, or what stands for it while there is none. */
+  sender: WriterIdentity;
+  readonly #nobody: WriterIdentity;
+  /** The holds that rest on the session, by the id of the request that was granted. */
+  readonly holds = new Map<string, Held>();
+  /** Re-entries, by the id of the outer hold on which they rest. */
+  readonly reentries = new Map<string, Set<Held>>();
+  /** The requests that wait, by their id. */
+  readonly waiters = new Map<string, Waiter>();
+  /** Keeps the process alive while a request waits, even if it has nothing else to do. */
+  #aliveForWaiters: Timer | undefined;
+  #remembered: Remembered | undefined;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
   #serial = 0;
@@ -85,8 +92,7 @@ export class Runtime {
   readonly witness: Witness;
   readonly presence: Presence;
   readonly leases = new OwnLeases(this);
-  readonly waiters: Waiters;
-  readonly holdings: Holdings;
+  readonly lookout = new Lookout(this);
   /** Sends commands to the keeper of a record. */
   readonly delegationMail: DelegationMail = new DelegationMail(this);
 
@@ -96,10 +102,10 @@ export class Runtime {
     this.options = options;
     this.answersAtOnce = store.transactionNow !== undefined;
     this.anchors = new Anchors(() => this.#leaseGone());
+    this.#nobody = { id: '', anchor: '', epoch: 0, leaseIdOf: () => '', isGone: this.#gone };
+    this.sender = this.#nobody;
     this.witness = new Witness(options.witness ?? { isOn: false, isDemanded: false }, this);
     this.presence = new Presence(this);
-    this.waiters = new Waiters(this);
-    this.holdings = new Holdings(this);
     // Every background task listens to this signal, so many listeners are no leak.
     setMaxListeners(0, this.#stop.signal);
   }
@@ -136,12 +142,13 @@ export class Runtime {
 
   /** The session, if it is valid at this moment. */
   get session(): Session | undefined {
-    return this.presence.session;
+    const { current } = this;
+    return current?.isValid() === true ? current : undefined;
   }
 
   /** When the session was last checked, on the monotonic clock. */
   get lookedAt(): number {
-    return this.presence.lookedAt;
+    return this.current?.lookedAt ?? this.clock.monotonic();
   }
 
   ready(): Promise<Session> {
@@ -173,39 +180,64 @@ export class Runtime {
 
   // Waiters and holds
 
+  /** From now on, answers to this request go to the waiter. */
+  awaits(id: string, waiter: Waiter): void {
+    this.waiters.set(id, waiter);
+    this.#aliveForWaiters ??= this.clock.keepAlive?.();
+  }
+
+  awaitsNoMore(id: string): void {
+    this.waiters.delete(id);
+    if (this.waiters.size > 0) return;
+    this.#aliveForWaiters?.cancel();
+    this.#aliveForWaiters = undefined;
+  }
+
+  /** What is remembered of requests and holds that this process does not keep. */
+  get remembered(): Remembered {
+    return (this.#remembered ??= new Remembered());
+  }
+
+  /** Whether the hold has an owner: this process keeps it, or has handed it out. */
+  hasHold(id: string): boolean {
+    return this.holds.has(id) || this.#remembered?.collectedAt(id) !== undefined;
+  }
+
+  /** Keeps the answer to a request whose caller comes back for it. */
+  answeredParked(id: string, outcome: unknown): boolean {
+    return this.#remembered !== undefined && this.#remembered.answered(id, outcome);
+  }
+
+  /** Whether the loss of this grant arrived before the grant: then the grant is void. */
+  wasLostEarly(id: string, token: Token): boolean {
+    return this.#remembered !== undefined && this.#remembered.wasLostEarly(id, token);
+  }
+
   /**
    * Whether a grant on a session of this process has no valid hold here, or one that is less: it was given back, lost, released
    * or downgraded, and its writer is about to say so in the record. No re-entry may rest on it.
    */
   isForsaken(stored: Hold): boolean {
     if (!this.presence.isOwn(stored.lease)) return false;
-    const hold = this.holdings.holds.get(stored.id);
+    const hold = this.holds.get(stored.id);
     return hold?.isValid !== true || hold.isLessThan?.(stored) === true;
   }
 
   /** A grant to a holder that also waits for another resource can close a deadlock. */
   grantedTo(holder: string, resource: string): void {
-    if (!this.waiters.isWaiting(holder)) return;
+    if (![...this.waiters.values()].some((waiter) => waiter.holder === holder)) return;
     this.waitChanged();
-    this.waiters.granted(holder, resource);
+    this.lookout.granted(holder, resource);
   }
 
   waitChanged(): void {
     for (const observer of this.#observers) observer.waitChanged?.();
   }
 
-  /**
-   * Whether this process looks for missed answers this time. On one machine, where letters do not get lost, the processes take
-   * turns by chance.
-   */
-  isOurTurn(): boolean {
-    return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < BACKSTOPS;
-  }
-
   /** Looks for answers that were missed. */
   askAgain(): void {
     // Each look reads a whole queue.
-    if (this.isOurTurn()) this.waiters.askAgain();
+    if (this.lookout.isOurTurn()) this.lookout.answers();
     for (const observer of this.#observers) observer.backstop?.();
   }
 
@@ -217,8 +249,8 @@ export class Runtime {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    for (const waiter of this.waiters.all()) waiter.closed();
-    const released = Promise.all(this.holdings.all().map((hold) => hold.surrender()));
+    for (const waiter of [...this.waiters.values()]) waiter.closed();
+    const released = Promise.all(this.#allHolds().map((hold) => hold.surrender()));
     // Waits for abandoned requests too: a grant that is on its way would stay behind as a stale hold.
     const over = released.then(() => Promise.all([...this.#writers.values()].map((writer) => writer.idle())));
     await new Promise<void>((resolve) => {
@@ -235,10 +267,6 @@ export class Runtime {
   }
 
   // For the writers
-
-  get sender(): WriterIdentity {
-    return this.presence.sender;
-  }
 
   moment(revision: Revision, most = Number.POSITIVE_INFINITY): Moment {
     return { now: this.clock.now(), revision, gone: this.#gone, most };
@@ -290,27 +318,34 @@ export class Runtime {
   answer(resource: string, { id, outcome }: Answer<unknown>): void {
     const waiter = this.waiters.get(id);
     if (waiter !== undefined) return waiter.answered(outcome);
-    if (this.holdings.answeredParked(id, outcome)) return;
+    if (this.answeredParked(id, outcome)) return;
     const { hold } = outcome as AnyOutcome;
-    if (hold?.id !== id || this.holdings.has(id) || processOf(id) !== this.sender.id) return;
+    if (hold?.id !== id || this.hasHold(id) || processOf(id) !== this.sender.id) return;
     // The grant is for a request of this process that no longer waits: without a cancel, nobody would ever release it.
     this.writerFor(resource).submit(new BackgroundCommand({ kind: 'cancel', id }));
   }
 
-  lose({ hold, why, by, reason }: Loss): void {
-    this.holdings.lose({
-      id: hold.id,
-      token: hold.token,
-      why,
-      ...(by !== undefined && { by }),
-      ...(reason !== undefined && { reason }),
-    });
+  lose({ hold: { id, token }, ...loss }: Loss): void {
+    this.lost({ id, token, ...loss });
   }
 
-  /** After a lost answer: checks the holds and waiters of this process against `holds`, all that the record has. */
-  reconcile(resource: string, holds: ReadonlySet<string>): void {
-    this.holdings.loseAllBut(resource, holds);
-    this.waiters.lookAgainAt(resource);
+  /** A hold was taken away. */
+  lost({ id, token, ...loss }: LossNotice): void {
+    const hold = this.holds.get(id);
+    // A request that was sent again may have been granted again: the loss of its first grant no longer matters.
+    if (hold !== undefined && token < hold.token) return;
+    if (hold !== undefined) hold.lose(loss);
+    else this.remembered.lost(id, token);
+    this.loseReentries(id, loss);
+  }
+
+  loseReentries(id: string, loss: Omit<LossNotice, 'id' | 'token'>): void {
+    const resting = this.reentries.get(id);
+    if (resting !== undefined) for (const inner of resting) inner.lose(loss);
+  }
+
+  #allHolds(): readonly Held[] {
+    return [...this.holds.values(), ...[...this.reentries.values()].flatMap((inner) => [...inner])];
   }
 
   /** Publishes events that no write carries, in this process. */
@@ -320,41 +355,39 @@ export class Runtime {
 
   // News from the store
 
-  /** Reads from the records what the missed letters said. */
-  async missedLetters(): Promise<Revision> {
-    const { revision } = await this.store.health(this.stopped);
-    this.measures.resynced('mailbox');
-    this.waiters.askAgain();
-    this.holdings.check();
-    return revision;
+  /** A read at `revision` found this lease alive, or not there. */
+  sawLease(lease: string, version: number | undefined, revision: Revision): void {
+    const { current } = this;
+    if (current !== undefined && lease === current.id) {
+      if (version === undefined) current.end('expired');
+      // A fence that got no answer has landed.
+      else current.epoch = Math.max(current.epoch, version);
+      return;
+    }
+    this.anchors.saw(lease, version !== undefined, revision);
   }
 
   #leaseGone(): void {
-    this.#settleInTurn();
+    this.lookout.leasesEnded();
     for (const observer of this.#observers) observer.leasesEnded?.();
   }
 
-  /**
-   * Every waiting process hears of an ended lease, and one of them is enough to settle the queue. On one machine, where a look
-   * is no round trip but all processes share the processor, they take turns, and all but the first find nothing to do. The
-   * process whose request is first in a queue, as far as it knows, looks at once, because it gains the hold.
-   */
-  #settleInTurn(): void {
-    if (!isOfOneMachine(this.store)) return this.waiters.settle(false);
-    if (this.anchors.size <= FEW_PROCESSES) return this.waiters.settle(true);
-    const longestMs = Math.min(this.anchors.size * BETWEEN_SETTLES_MS, LONGEST_TO_SETTLE_MS);
-    this.waiters.settleInTurn((place) => {
-      return place === undefined ? longestMs * Math.random() : Math.min(place * BETWEEN_SETTLES_MS, longestMs);
-    });
+  sessionBegan(session: Session): void {
+    this.current = session;
+    this.sender = session;
   }
 
   sessionEnded(session: Session, why: SessionEnd): void {
+    if (this.current === session) {
+      this.current = undefined;
+      this.sender = this.#nobody;
+    }
     this.measures.tracer?.happened?.('session-ended', { session: session.id, why });
     const reason: LossReason = why === 'disconnected' ? 'disconnected' : 'expired';
     // A re-entry may rest on a hold of another process, which continues; the re-entry ends all the same.
-    const held = this.holdings.all().filter((hold) => hold.process === session.id);
+    const held = this.#allHolds().filter((hold) => hold.process === session.id);
     for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });
-    for (const waiter of this.waiters.all()) if (waiter.process === session.id) waiter.sessionEnded();
+    for (const waiter of [...this.waiters.values()]) if (waiter.process === session.id) waiter.sessionEnded();
     for (const observer of this.#observers) observer.sessionEnded?.(session);
     // Does not revoke the lease: its last part is the time in which user code has to stop.
   }

@@ -55,7 +55,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     workload: 'moments',
     shownBy: 36,
     file: 'runtime/holds/detached.ts',
-    right: 'if (of.runtime.holdings.isGivenUp(grant.lease))',
+    right: 'if (of.runtime.remembered.isGivenUp(grant.lease))',
     wrong: "if (grant.lease === '')",
   },
   {
@@ -95,7 +95,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     workload: 'names',
     shownBy: 6,
     file: 'runtime/holds/hold.ts',
-    right: "this.runtime.holdings.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
+    right: "this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
     wrong: '',
   },
   {

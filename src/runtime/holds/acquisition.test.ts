@@ -15,8 +15,10 @@ function asked(isForsaken: boolean): { request: Acquisition<never, undefined>; s
   const ignore = (): undefined => undefined;
   const runtime = {
     session: { id: 'p' },
-    waiters: { add: ignore, delete: ignore },
-    holdings: { answeredParked: () => false, wasLostEarly: () => false },
+    awaits: ignore,
+    awaitsNoMore: ignore,
+    answeredParked: () => false,
+    wasLostEarly: () => false,
     measures: { of: () => ({ failed: ignore, conflict: ignore, acquired: ignore }) },
     options: { requestTimeoutMs: 2000 },
     lookedAt: 0,

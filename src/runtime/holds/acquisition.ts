@@ -21,7 +21,7 @@ import { onAbort, tellHolders, type WaitOptions, type WaitStatus } from './wait-
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../tracer.ts';
-import type { Waiter } from './holdings.ts';
+import type { Waiter } from './lookout.ts';
 
 /** Makes the caller's value of an outcome; undefined if the outcome is a refusal. */
 export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options, of: Granted) => T | Promise<T> | undefined;
@@ -157,7 +157,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
     const id = this.#ticketId;
-    this.runtime.holdings.park(id, this.writer.resource, this.holder, this.#askedAt);
+    this.runtime.remembered.park(id, this.writer.resource, this.holder, this.#askedAt);
     this.#finish('answered');
     this.#trace?.end('queued', false);
     if (this.#met === true) this.runtime.measures.of(this.writer.resource).conflict();
@@ -182,9 +182,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // The request was sent again, and granted again after its first grant was lost: no hold object has this grant.
     const { id } = this.command;
-    const isParked = this.#end === 'answered' && this.runtime.holdings.answeredParked(id ?? '', outcome);
+    const isParked = this.#end === 'answered' && this.runtime.answeredParked(id ?? '', outcome);
     if (isParked) return;
-    if (this.#end === 'answered' && granted.hold?.id === id && !this.runtime.holdings.has(id ?? '')) this.#withdraw();
+    if (this.#end === 'answered' && granted.hold?.id === id && !this.runtime.hasHold(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.runtime.isForsaken(hold)) return this.#askAnew(hold);
@@ -197,7 +197,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
     }
     if (this.holder !== this.command.id) this.runtime.grantedTo(this.holder, this.writer.resource);
-    if (granted.hold !== undefined && this.runtime.holdings.wasLostEarly(granted.hold.id, granted.hold.token)) {
+    if (granted.hold !== undefined && this.runtime.wasLostEarly(granted.hold.id, granted.hold.token)) {
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'lost' }));
     }
     const fault = hold === undefined ? undefined : wrongGrant(this.writer.resource, this.#askedFor, hold);
@@ -251,12 +251,14 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #traceGrant({ kind, hold }: AnyOutcome, trace: Trace): void {
     const fields = { token: hold?.token ?? 0 };
     trace.end(kind, false, fields);
-    const { id } = this.command;
     // A re-entry and a detached hold have no hold of their own here.
     const isDetached = (this.command as { readonly detached?: true }).detached === true;
-    if (this.command.kind !== 'acquire' || isDetached || hold?.id !== id) return;
+    if (this.command.kind !== 'acquire' || isDetached || hold === undefined || hold.id !== this.command.id) return;
     const next = trace.next('hold', { resource: this.writer.resource, holder: this.holder, ...fields });
-    this.runtime.holdings.traced(hold?.id ?? '', next);
+    const kept = this.runtime.holds.get(hold.id);
+    // It is gone already, or is not kept here.
+    if (kept === undefined) next.end('detached', false);
+    else kept.trace = next;
   }
 
   /** What the grant is checked against. An upgrade changes an existing hold, which keeps its lease. */
@@ -338,12 +340,12 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #expect(): void {
     this.#isExpected = true;
-    this.runtime.waiters.add(this.#ticketId, this);
+    this.runtime.awaits(this.#ticketId, this);
   }
 
   #finish(end: 'answered' | 'given-up'): void {
     this.#end = end;
-    if (this.#isExpected) this.runtime.waiters.delete(this.#ticketId);
+    if (this.#isExpected) this.runtime.awaitsNoMore(this.#ticketId);
     this.#timer?.cancel();
     if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
   }

@@ -75,7 +75,7 @@ async function acquired(
     let kind = 'acquired';
     const collect = (outcome: AnyOutcome): Grant | undefined => {
       kind = outcome.kind;
-      if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id, runtime.lookedAt);
+      if (outcome.hold !== undefined) runtime.remembered.collected(outcome.hold.id, runtime.lookedAt);
       return outcome.hold;
     };
     const from = placeOf(runtime.options.about);
@@ -96,7 +96,7 @@ async function acquired(
   } catch (error) {
     // Another process of the same holder may have made the hold shared, and rely on this lease until it renews it.
     if (!isAnswered && error instanceof NotAcquired && error.refusal.kind === 'lost') throw error;
-    runtime.holdings.giveUpLease(lease.name);
+    runtime.remembered.giveUpLease(lease.name);
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
   } finally {
@@ -110,7 +110,7 @@ async function acquired(
  * force, and a letter that says so may have come while its leases were made and ended.
  */
 export function isKnownLost({ runtime }: AnyResource, grant: Grant): boolean {
-  return runtime.holdings.wasLost(grant) || runtime.isForsaken(grant);
+  return runtime.remembered.wasLost(grant) || runtime.isForsaken(grant);
 }
 
 /** What helps a person who finds the hold when its lease has ended. The pid does not: a detached hold outlives its process. */
@@ -182,7 +182,7 @@ async function heldBefore(
 ): Promise<Terms> {
   const before = await of.tieOf(grant.lease);
   // An earlier attempt of this process failed after it was granted, and the end of its lease may still be on its way.
-  if (of.runtime.holdings.isGivenUp(grant.lease))
+  if (of.runtime.remembered.isGivenUp(grant.lease))
     await moveTo(of, grant, grant.ttlMs ?? DETACHED_TTL_MS, {}, undefined);
   const times = await renewedAndLimited(of, session, grant);
   if (times === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
@@ -353,8 +353,8 @@ export async function release(
 function measureEnd({ runtime, resource }: AnyResource, { id, lease, acquiredAt }: Grant): void {
   // Its own process measures it.
   if (isOfSession(lease)) return;
-  const { clock, holdings, measures, store } = runtime;
-  const at = holdings.collectedAt(id);
+  const { clock, measures, remembered, store } = runtime;
+  const at = remembered.collectedAt(id);
   if (at !== undefined) measures.of(resource).held(clock.monotonic() - at);
   else if (sharesOneClock(store)) measures.of(resource).held(Math.max(0, clock.now() - acquiredAt));
 }

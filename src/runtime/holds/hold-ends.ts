@@ -6,7 +6,7 @@ import { follow } from '../../store/follow.ts';
 import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 import { holdsOf } from './held-records.ts';
 import { anchorKey } from '../layout.ts';
-import type { Held } from './holdings.ts';
+import type { Held } from './lookout.ts';
 import type { Runtime } from '../runtime.ts';
 import { readEach } from '../stored.ts';
 

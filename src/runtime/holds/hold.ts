@@ -14,7 +14,7 @@ import {
   PendingCommand,
 } from '../write/pending-command.ts';
 import { HoldLost, lossIn, NotAcquired } from '../refusal.ts';
-import type { Held } from './holdings.ts';
+import type { Held } from './lookout.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../tracer.ts';
 import { MARGIN, sentNow } from '../session/session.ts';
@@ -149,7 +149,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     this.#reentry = reentry;
     this.#since = runtime.lookedAt;
     this.trace = undefined;
-    if (!reentry) runtime.holdings.holds.set(grant.id, this);
+    if (!reentry) runtime.holds.set(grant.id, this);
     else this.#restOn(grant.id);
   }
 
@@ -285,7 +285,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     this.#lost = new HoldLost(this.resource, loss);
     if (!this.#reentry && !this.runtime.isClosed) this.runtime.measures.lost(loss.why);
     this.#measureEnd(loss.why, true);
-    if (!this.#reentry) this.runtime.holdings.loseReentries(this.grant.id, loss);
+    if (!this.#reentry) this.runtime.loseReentries(this.grant.id, loss);
     this.#controller?.abort(this.#lost);
   }
 
@@ -304,7 +304,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
       this.#leave();
       return Promise.resolve({ kind: 'still-held' });
     }
-    this.runtime.holdings.loseReentries(this.grant.id, { why: 'released-elsewhere' });
+    this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });
     return new Promise((resolve, reject) => {
       this.#releasing = new Releasing(this, resolve, reject);
       this.writer.submit(this.#releasing);
@@ -329,12 +329,12 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
 
   #leave(): void {
     if (this.#reentry) this.#restNoMore(this.grant.id);
-    else this.runtime.holdings.holds.delete(this.grant.id);
+    else this.runtime.holds.delete(this.grant.id);
     this.#limit?.unwatch();
   }
 
   #restOn(id: string): void {
-    const { reentries, holds } = this.runtime.holdings;
+    const { reentries, holds } = this.runtime;
     reentries.set(id, (reentries.get(id) ?? new Set()).add(this));
     const outer = holds.get(id);
     if (outer instanceof KeptHold) {
@@ -351,9 +351,9 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
 
   #restNoMore(outer: string): void {
     this.#following?.over.abort();
-    const inner = this.runtime.holdings.reentries.get(outer);
+    const inner = this.runtime.reentries.get(outer);
     inner?.delete(this);
-    if (inner?.size === 0) this.runtime.holdings.reentries.delete(outer);
+    if (inner?.size === 0) this.runtime.reentries.delete(outer);
   }
 }
 

@@ -23,7 +23,7 @@ import type { Coordinated, ResourceKind } from '../../core/machines.ts';
 import { acquireOrPark, boundAgain, release } from './detached.ts';
 import type { AnyResource } from './resource.ts';
 import type { DetachedHold, DetachedOptions } from './terms.ts';
-import type { Waiter } from './holdings.ts';
+import type { Waiter } from './lookout.ts';
 
 /** A request waits, and keeps its place. */
 export interface Waiting {
@@ -95,11 +95,11 @@ export async function collect(
   const session = await runtime.ready();
   const until = runtime.clock.monotonic() + waitMs;
   // Nothing is done for a ticket that is not this holder's: its id may have been guessed.
-  const isOwn = runtime.holdings.isParked(claim.ticket, of.resource, claim.holder);
+  const isOwn = runtime.remembered.isParked(claim.ticket, of.resource, claim.holder);
   if (!isOwn && (await look(of, claim)).kind === 'gone') return { kind: 'gone' };
   const wake = new TicketWaiter(of, claim);
   const isRegistered = runtime.waiters.get(claim.ticket) === undefined;
-  if (isRegistered) runtime.waiters.add(claim.ticket, wake);
+  if (isRegistered) runtime.awaits(claim.ticket, wake);
   const over = new AbortController();
   const stop = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
   const notYet: Waiting = { kind: 'waiting', ticket: claim.ticket, position: undefined, holders: [] };
@@ -115,9 +115,9 @@ export async function collect(
         // A process that went on with this ticket has made the hold its own: it is not handed out twice.
         if (processOf(found.grant.lease) === found.grant.lease) throw new NotAcquired(of.resource, { kind: 'lost' });
         const now = runtime.clock.monotonic();
-        const isNew = runtime.holdings.collectedAt(found.grant.id) === undefined;
-        runtime.holdings.collected(found.grant.id, now);
-        const since = runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+        const isNew = runtime.remembered.collectedAt(found.grant.id) === undefined;
+        runtime.remembered.collected(found.grant.id, now);
+        const since = runtime.remembered.unpark(claim.ticket, of.resource, claim.holder);
         const detached = await boundAgain(of, session, found.grant);
         if (detached === undefined) return { kind: 'gone' };
         if (isNew) runtime.measures.of(of.resource).acquired(now - (since ?? until - waitMs));
@@ -129,7 +129,7 @@ export async function collect(
       if (refusal !== undefined) {
         // Nobody hears this answer either: the next one with this ticket does.
         if (signal?.aborted === true) return notYet;
-        runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+        runtime.remembered.unpark(claim.ticket, of.resource, claim.holder);
         runtime.measures.of(of.resource).failed();
         throw new NotAcquired(of.resource, refusal);
       }
@@ -148,7 +148,7 @@ export async function collect(
     }
   } finally {
     over.abort();
-    if (isRegistered) runtime.waiters.delete(claim.ticket);
+    if (isRegistered) runtime.awaitsNoMore(claim.ticket);
   }
 }
 
@@ -156,7 +156,7 @@ export async function collect(
 export async function withdraw(of: AnyResource, claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
   refuseUnlessTicket(of, claim);
   const found = await look(of, claim);
-  const since = of.runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+  const since = of.runtime.remembered.unpark(claim.ticket, of.resource, claim.holder);
   if (since !== undefined) of.runtime.measures.of(of.resource).failed();
   if (found.kind === 'gone') return found;
   if (found.kind === 'granted') {
@@ -200,7 +200,7 @@ async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<F
  */
 async function areAnswersRead(of: AnyResource, { ticket, holder }: TicketClaim, stop: AbortSignal): Promise<boolean> {
   const { runtime } = of;
-  if (!runtime.holdings.isParked(ticket, of.resource, holder)) return true;
+  if (!runtime.remembered.isParked(ticket, of.resource, holder)) return true;
   if (stop.aborted || runtime.isClosed) return false;
   const late = new AbortController();
   const limit = runtime.later(runtime.options.requestTimeoutMs, () => late.abort());
@@ -282,14 +282,14 @@ class TicketWaiter implements Waiter {
 
   /** Why the request was refused, if it was: told to this waiter, or while nobody waited. */
   get refusal(): Refusal | undefined {
-    const { holdings } = this.#runtime;
-    return refusalIn(this.#outcome ?? holdings.parkedAnswer(this.#ticket, this.writer.resource, this.holder));
+    const { remembered } = this.#runtime;
+    return refusalIn(this.#outcome ?? remembered.parkedAnswer(this.#ticket, this.writer.resource, this.holder));
   }
 
   /** Keeps the answer for later callers too: the caller of this one may be about to leave. */
   answered(outcome: unknown): void {
     this.#outcome = outcome as AnyOutcome;
-    this.#runtime.holdings.answeredParked(this.#ticket, outcome);
+    this.#runtime.remembered.answered(this.#ticket, outcome);
     this.wake();
   }
 

@@ -221,7 +221,7 @@ export class AskingTogether implements Intent<Views, TogetherAttempt> {
     const runtime = this.#runtime;
     if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const grants = [...outcomes.values()].flatMap(({ hold }) => (hold === undefined ? [] : [hold]));
-    if (grants.some(({ id, token }) => runtime.holdings.wasLostEarly(id, token))) return this.#lost();
+    if (grants.some(({ id, token }) => runtime.wasLostEarly(id, token))) return this.#lost();
     for (const [place, { resource }] of this.#pieces.entries()) {
       const { hold } = outcomes.get(resource) as AnyOutcome;
       const fault = hold && wrongGrant(resource, this.#commands[place] as AcquireCommand, hold);

@@ -175,7 +175,7 @@ function decideJoin<Joined>(
     overtaken: ({ results, revision }) => {
       const [found, own] = results as readonly [ReadResult, ReadResult];
       // Our session has ended, or a fence has raised its epoch.
-      runtime.presence.sawLease(session.id, own.pairs[0]?.version, revision);
+      runtime.sawLease(session.id, own.pairs[0]?.version, revision);
       return found.pairs.length === 0 ? undefined : { ground, pair: found.pairs[0] };
     },
   };

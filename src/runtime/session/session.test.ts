@@ -29,7 +29,14 @@ function renewedAtOnce(answer: boolean, stopMs = 0, earlyMs = 0) {
       return answer;
     },
   } as unknown as Store;
-  const session = new Session(store, clock, 'a', { id: '1', ttlMs: TTL_MS }, sentNow(clock), onEnd);
+  const host = {
+    store,
+    clock,
+    anchors: { isGone: () => false },
+    leases: { idOf: () => undefined },
+    measures: { renewed: () => undefined },
+  };
+  const session = new Session(host, 'a', { id: '1', ttlMs: TTL_MS }, sentNow(clock), onEnd);
   return { time, session, asked, onEnd, woken: () => woken };
 }
 

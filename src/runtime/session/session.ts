@@ -1,5 +1,7 @@
 /**
- * The session of a process: one lease in the store, renewed after a third of its time.
+ * What a process knows of leases without asking the store: its own, which is its session, and those of others (`Anchors`).
+ *
+ * The session is one lease in the store, renewed after a third of its time.
  *
  *     sent ──────────── renewal answered ─────────────── deadline ── margin ── the store may end the lease
  *      └── counted from here, because the store may have counted from here
@@ -9,9 +11,12 @@
  * stands still while a laptop sleeps (see `hasPassed`).
  */
 import type { Clock, Timer } from '../../clock.ts';
+import type { Steps } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { always, type KeyValue, type LeaseId, pairIn, type Store } from '../../store/index.ts';
-import { anchorKey, mailboxKey } from '../layout.ts';
+import type { Changes, KeyValue, LeaseId, Revision, Store } from '../../store/index.ts';
+import type { Follower } from '../../store/follow.ts';
+import type { WriterIdentity } from '../write/commit.ts';
+import { ANCHORS, anchorKey } from '../layout.ts';
 
 export type SessionEnd = 'expired' | 'disconnected' | 'closed';
 
@@ -23,13 +28,23 @@ const SHORTEST_RETRY_MS = 50;
 /** The part of the lease's time by which a renewal may come early: Node's timers do, and waking up once more costs more. */
 const EARLY = 1 / 500;
 
-export class Session {
+/** What a session uses of its process. */
+export interface SessionHost {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly anchors: Pick<Anchors, 'isGone'>;
+  readonly leases: { idOf(name: string): LeaseId | undefined };
+  readonly measures: { renewed(ok: boolean): void };
+}
+
+export class Session implements WriterIdentity {
   readonly id: string;
+  readonly anchor: string;
   readonly leaseId: LeaseId;
   readonly ttlMs: number;
   /** The version of the session's anchor: writes that were sent under an earlier version cannot take effect. */
   epoch = 1;
-  readonly #store: Store;
+  readonly #host: SessionHost;
   readonly #clock: Clock;
   readonly #onEnd: (session: Session, why: SessionEnd) => void;
   /** When the last answered renewal was sent. */
@@ -41,30 +56,35 @@ export class Session {
   #timer: Timer | undefined;
   #ended: SessionEnd | undefined;
   #stop = new AbortController();
-  readonly #measures: { renewed(ok: boolean): void } | undefined;
   /** When `isValid` last looked, on the monotonic clock: reading a clock costs a good part of an acquire in memory. */
   lookedAt = 0;
 
   /** `sent`: when the lease was asked for, on both clocks. */
   constructor(
-    store: Store,
-    clock: Clock,
+    host: SessionHost,
     id: string,
     lease: { readonly id: LeaseId; readonly ttlMs: number },
     sent: Sent,
     onEnd: (session: Session, why: SessionEnd) => void,
-    measures?: { renewed(ok: boolean): void },
   ) {
-    this.#measures = measures;
-    this.#store = store;
-    this.#clock = clock;
+    this.#host = host;
+    this.#clock = host.clock;
     this.#onEnd = onEnd;
     this.id = id;
+    this.anchor = anchorKey(id);
     this.leaseId = lease.id;
     this.ttlMs = lease.ttlMs;
     this.#sent = sent;
     this.#renewFrom(this.#renewalAfter(sent));
     this.#schedule();
+  }
+
+  leaseIdOf(name: string): LeaseId {
+    return name === this.id ? this.leaseId : (this.#host.leases.idOf(name) ?? '');
+  }
+
+  isGone(lease: string): boolean {
+    return this.#host.anchors.isGone(lease);
   }
 
   #renewalAfter(sent: Sent): number {
@@ -95,14 +115,14 @@ export class Session {
     const monotonic = this.#clock.monotonic();
     this.lookedAt = monotonic;
     if (monotonic < this.#quietUntil && now < this.#quietUntilWall) return true;
-    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt, now)) {
+    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#host.store), monotonic, now)) {
       this.end('disconnected');
       return false;
     }
     // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
     // have been set; a renewal asks the store at once.
     const isSet = now >= this.#sent.now + this.#validMs;
-    if (this.lookedAt >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
+    if (monotonic >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
     return this.#ended === undefined;
   }
 
@@ -126,29 +146,29 @@ export class Session {
     const sent = sentNow(this.#clock);
     // The answer may never come: then only the deadline is left.
     this.#renewFrom(Number.POSITIVE_INFINITY);
-    if (this.#store.keepLeaseAliveNow?.(this.leaseId) !== true) void this.#renewInTime(sent);
+    if (this.#host.store.keepLeaseAliveNow?.(this.leaseId) !== true) void this.#renewInTime(sent);
     else if (this.isValid()) this.#renewed(sent);
   }
 
   /** Only called while the last renewal still counts: an answer that comes later is ignored. */
   #renewed(sent: Sent): void {
-    this.#measures?.renewed(true);
+    this.#host.measures.renewed(true);
     this.#sent = sent;
     this.#renewFrom(this.#renewalAfter(sent));
   }
 
   async #renewInTime(sent: Sent): Promise<void> {
     try {
-      const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
+      const lease = await this.#host.store.keepLeaseAlive(this.leaseId, this.#stop.signal);
       if (!this.isValid()) return;
       if (lease === null) {
-        this.#measures?.renewed(false);
+        this.#host.measures.renewed(false);
         return this.end('expired');
       }
       this.#renewed(sent);
     } catch (error) {
       // A renewal that `close` cut short did not fail.
-      if (this.#ended !== 'closed') this.#measures?.renewed(false);
+      if (this.#ended !== 'closed') this.#host.measures.renewed(false);
       if (!this.isValid()) return;
       if (Failure.is(error, 'closed')) return this.end('disconnected');
       this.#renewFrom(this.#clock.monotonic() + Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20));
@@ -198,40 +218,107 @@ export function hasPassed(
   return uptime === undefined || uptime >= (since.uptime as number) + ms;
 }
 
-/** A resource that this process has used. */
-export interface Visited {
-  readonly keys: { readonly record: string };
-  readonly cached: { hasHoldOf(lease: string, record: KeyValue): boolean };
-}
-
-/** A process that used more resources than this does not look at each of them when it leaves: its lease ends instead. */
-const MOST_LOOKED_AT = 64;
-
-/** Gives up the lease of a session that has ended. */
-export async function leave(store: Store, session: Session, visited: readonly Visited[]): Promise<void> {
-  // If this fails, the end of the lease deletes the same keys.
-  if (isOfOneMachine(store)) await leaveQuietly(store, session, visited).catch(() => undefined);
-  await store.revokeLease(session.leaseId).catch(() => undefined);
-}
+/** How many ended leases are remembered; an older one counts as unknown, and is looked up again. */
+const MOST_GONE = 10_000;
 
 /**
- * Deletes the anchor and the mailbox, if nothing else in the store rests on this session. The end of the lease would delete
- * them too, but it wakes every process that waits for anything, because a holder may have died. Reads from the store
- * whether something is left: this process may not know, since a release may have got no answer. Nothing can be added after
- * the read: every write of this session compares that its anchor is there, and the records are compared here.
+ * Follows the anchors in the store, to know which leases are alive. This may lag behind the store, so no decision rests on it
+ * alone: a write that reclaims a hold compares that the anchor is gone. An unknown lease counts as alive until it is looked up.
  */
-async function leaveQuietly(store: Store, { id, leaseId }: Session, visited: readonly Visited[]): Promise<void> {
-  if (visited.length > MOST_LOOKED_AT) return;
-  const own = [anchorKey(id), mailboxKey(id)];
-  const lease = await store.leaseState(leaseId);
-  if (lease === null || lease.keys.some((key) => !own.includes(key))) return;
-  const reads = visited.map(({ keys }) => ({ do: 'read', key: keys.record }) as const);
-  const { results } = await store.transaction(always(reads));
-  const records = visited.map(({ keys }) => pairIn(results, keys.record));
-  const isHeld = records.some((record, place) => record !== undefined && visited[place]?.cached.hasHoldOf(id, record));
-  if (isHeld) return;
-  const compare = visited.map(({ keys }, place) => {
-    return { key: keys.record, target: 'mod', is: '=', than: records[place]?.modRevision ?? 0 } as const;
-  });
-  await store.transaction({ compare, success: own.map((key) => ({ do: 'delete', key })), failure: [] });
+export class Anchors {
+  /** The living leases, each with the revision at which it was made. */
+  readonly #alive = new Map<string, Revision>();
+  readonly #gone = new Set<string>();
+  /** All changes up to this revision are included. */
+  #asOf: Revision = 0;
+  readonly #onGone: () => void;
+
+  /** Calls `onGone` after leases have ended, when `isGone` says so. */
+  constructor(onGone: () => void) {
+    this.#onGone = onGone;
+  }
+
+  isGone(lease: string): boolean {
+    return this.#gone.has(lease);
+  }
+
+  isKnown(lease: string): boolean {
+    return this.#alive.has(lease) || this.#gone.has(lease);
+  }
+
+  /** How many leases are known to be alive. */
+  get size(): number {
+    return this.#alive.size;
+  }
+
+  /** Adds a lease that this process made. */
+  add(lease: string, revision: Revision): void {
+    this.#alive.set(lease, revision);
+  }
+
+  /**
+   * Takes a list of all anchors, read at `revision`, or from then on page by page: a lease that had ended before its page was
+   * read does not come back. Changes that were followed later win. There may be an anchor for each hold, so it yields after
+   * each.
+   */
+  *list(pairs: readonly KeyValue[], revision: Revision): Steps<void> {
+    const listed = new Map<string, Revision>();
+    for (const pair of pairs) {
+      yield;
+      listed.set(leaseOf(pair.key), pair.createRevision);
+    }
+    let gone = false;
+    for (const [lease, since] of this.#alive) {
+      yield;
+      // A lease that was made after the list was read is not in it.
+      if (!listed.has(lease) && since <= revision) gone = this.#ended(lease) || gone;
+    }
+    for (const [lease, since] of listed) {
+      yield;
+      if (revision >= this.#asOf || !this.#gone.has(lease)) this.#came(lease, since);
+    }
+    this.#asOf = Math.max(this.#asOf, revision);
+    if (gone) this.#onGone();
+  }
+
+  /** The handlers of the watch on all anchors; `resync` lists them anew. */
+  followed(resync: () => Promise<Revision>): Follower {
+    return { changes: (changes) => this.#changed(changes), resync };
+  }
+
+  #changed({ revision, changes }: Changes): void {
+    if (revision <= this.#asOf) return;
+    this.#asOf = revision;
+    let gone = false;
+    for (const change of changes) {
+      if (change.kind === 'put') this.#came(leaseOf(change.pair.key), change.pair.createRevision);
+      else gone = this.#ended(leaseOf(change.key)) || gone;
+    }
+    if (gone) this.#onGone();
+  }
+
+  /** Takes one anchor, read at `revision`. For a known lease, changes that were followed later than that win. */
+  saw(lease: string, wasAlive: boolean, revision: Revision): void {
+    if (this.isKnown(lease) && this.#asOf > revision) return;
+    if (wasAlive) this.#came(lease, this.#alive.get(lease) ?? revision);
+    else if (this.#ended(lease)) this.#onGone();
+  }
+
+  /** Of all anchors, only the maintainer's comes back after it has gone. */
+  #came(lease: string, since: Revision): void {
+    this.#alive.set(lease, since);
+    this.#gone.delete(lease);
+  }
+
+  /** Whether the lease was known to be alive until now. */
+  #ended(lease: string): boolean {
+    const wasAlive = this.#alive.delete(lease);
+    this.#gone.add(lease);
+    if (this.#gone.size > MOST_GONE) this.#gone.delete(this.#gone.values().next().value as string);
+    return wasAlive;
+  }
+}
+
+function leaseOf(key: string): string {
+  return key.slice(ANCHORS.length);
 }

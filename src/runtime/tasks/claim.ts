@@ -17,7 +17,7 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Operation, Revision } from '../../store/index.ts';
-import type { Held } from '../holds/holdings.ts';
+import type { Held } from '../holds/lookout.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
@@ -102,7 +102,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
     this.data = ownCopy(task.data?.json as Json) as Data;
     this.attempt = task.bookkeeping?.entry.attempts as number;
     this.#process = process;
-    runtime.holdings.holds.set(this.#claim, this.#held());
+    runtime.holds.set(this.#claim, this.#held());
   }
 
   /** The claim as the runtime keeps it. */
@@ -194,7 +194,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
 
   #lose(loss: LossNotice): void {
     if (this.#lost !== undefined) return;
-    this.#runtime.holdings.holds.delete(this.#claim);
+    this.#runtime.holds.delete(this.#claim);
     if (this.#ending !== undefined) {
       this.#heard = loss;
       return;
@@ -218,7 +218,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
     this.#ending = sent;
     sent.then(
       ({ kind }) => {
-        this.#runtime.holdings.holds.delete(this.#claim);
+        this.#runtime.holds.delete(this.#claim);
         this.#trace?.end(kind, kind === 'failed' || kind === 'retried' || kind === 'not-owner');
       },
       () => {
@@ -385,7 +385,7 @@ async function cleanUp(runtime: Runtime, task: Task, ending: Ending): Promise<vo
   if (claim === undefined || owner === undefined) return;
   if (claim.detached !== true) {
     // Also remembers the loss of a claim whose answer is still on its way to this process, which gets no letter of its own.
-    runtime.holdings.lose({ id: claim.id, token: owner.token, ...lossOf(ending) });
+    runtime.lost({ id: claim.id, token: owner.token, ...lossOf(ending) });
   } else if (owner.lease !== null) {
     // The lease of a detached claim keeps nothing else.
     await runtime.store.revokeLease(owner.lease).catch(() => undefined);

@@ -283,7 +283,7 @@ export class SessionClaimLease implements ClaimLease {
   }
 
   saw(_: ClaimGround, version: number | undefined, revision: number): void {
-    if (this.isValid) this.#runtime.presence.sawLease(this.#session.id, version, revision);
+    if (this.isValid) this.#runtime.sawLease(this.#session.id, version, revision);
   }
 }
 

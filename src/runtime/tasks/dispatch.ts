@@ -144,7 +144,7 @@ export class Dispatch implements TaskCacheListener {
 
   /** Whether this process heard that the claim has ended before it got the answer: another worker may have the task by now. */
   #wasLostEarly({ task: { id, owner }, token }: Claimed, claim: string): boolean {
-    if (this.#runtime.holdings.wasLostEarly(claim, token)) return true;
+    if (this.#runtime.wasLostEarly(claim, token)) return true;
     // Another program sends no letter; its change shows in the cache, if this process keeps one.
     return this.cache.asOf >= token && !isSameOwner(this.cache.get(id)?.owner, owner);
   }
@@ -249,7 +249,7 @@ export class Dispatch implements TaskCacheListener {
 
   /** Another program that follows no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
-    const { holds } = this.#runtime.holdings;
+    const { holds } = this.#runtime;
     if (holds.size === 0) return;
     if (isSameOwner(before.owner, after.owner)) return;
     const claim = claimEntryOf(before);

@@ -62,7 +62,7 @@ export class Maintenance {
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
       // The maintainer runs every round. The others try only now and then, in case there is no maintainer any more.
-      const isOurTurn = this.#settings.maintains && (this.#index !== undefined || this.#runtime.isOurTurn());
+      const isOurTurn = this.#settings.maintains && (this.#index !== undefined || this.#runtime.lookout.isOurTurn());
       if (!isOurTurn && this.#settings.keepsRecord === undefined) return;
       this.#running ??= (isOurTurn ? this.#round() : this.#keepRecord())
         .catch(() => undefined)

@@ -120,7 +120,7 @@ export class CachedState {
     if (!snapshot.complete) this.wholeSince = -1;
     for (const { lease } of snapshot.state.waiting) {
       // A ticket is on its lease, so a ticket that was read proves that the lease was alive.
-      if (!this.#host.anchors.isKnown(lease)) this.#host.presence.sawLease(lease, 1, snapshot.revision);
+      if (!this.#host.anchors.isKnown(lease)) this.#host.sawLease(lease, 1, snapshot.revision);
     }
   }
 

@@ -49,7 +49,7 @@ export interface WriterIdentity {
   readonly anchor: string;
   readonly epoch: number;
   /** The store's id of the lease with this name. */
-  leaseId(lease: string): string;
+  leaseIdOf(lease: string): string;
   isGone(lease: string): boolean;
 }
 
@@ -377,7 +377,7 @@ class CommitBuilder {
 function ticketPut(
   { keys, decision, sender }: Draft,
   request: Ticket,
-  lease = sender.leaseId(request.lease),
+  lease = sender.leaseIdOf(request.lease),
 ): Operation {
   return { do: 'put', key: ticketKey(keys, request), value: encode({ request, at: decision.at }), lease };
 }

@@ -193,10 +193,11 @@ export class DelegationMail {
   }
 
   delegateTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: DelegationCallbacks): void {
-    const { id: from, epoch, anchor, leaseId } = this.#host.sender;
+    const { sender } = this.#host;
+    const { id: from, epoch, anchor } = sender;
     this.#serial += 1;
     const id = `${from}!${this.#serial}`;
-    const delegated: DelegationRequest = { id, resource, from, epoch, leaseId: leaseId(from), commands };
+    const delegated: DelegationRequest = { id, resource, from, epoch, leaseId: sender.leaseIdOf(from), commands };
     const letter: Letter = { answers: [], losses: [], delegations: [delegated] };
     const key = mailboxKey(keeper);
     const timer = this.#host.later(DELEGATION_TIMEOUT_MS, () => {

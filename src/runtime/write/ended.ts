@@ -21,21 +21,21 @@ export async function wasReleased(
   claim: Pick<Claim, 'token'>,
   until: number,
 ): Promise<boolean> {
-  const { holdings, presence, sender } = runtime;
+  const { holds, presence, remembered, sender } = runtime;
   const fromHistory = (): Promise<boolean> =>
     persistently(runtime, until, () => isReleasedInHistory(runtime, record, mod, hold, claim, until));
   // A process that takes a hold away writes a letter to the process of its lease.
   const isOurs = processOf(hold.lease) === sender.id;
-  if (holdings.holds.has(hold.id)) {
+  if (holds.has(hold.id)) {
     const areAllRead = isOurs && (await presence.hasReadAllSince(seen, until));
-    if (areAllRead) return !holdings.wasLost(hold);
-    return holdings.holds.has(hold.id) ? false : fromHistory();
+    if (areAllRead) return !remembered.wasLost(hold);
+    return holds.has(hold.id) ? false : fromHistory();
   }
   try {
     return await fromHistory();
   } catch (error) {
     // Only a letter that came proves something about a detached hold: another process may have renewed it on a lease of its own.
-    if (Failure.is(error, 'compacted') && holdings.wasLost(hold)) return false;
+    if (Failure.is(error, 'compacted') && remembered.wasLost(hold)) return false;
     throw error;
   }
 }

@@ -1,7 +1,11 @@
-/** Mailbox letters: a write puts one for each process that it concerns, with answers, replies, losses and reports. */
+/**
+ * Mailbox letters: a write puts one for each process that it concerns, with answers, replies, losses and reports. That process
+ * follows its `Mailbox` and acts on each.
+ */
 import { type Answer, nameProblem, requestProblem, recordProblem } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
-import type { KeyValue } from '../../store/index.ts';
+import { follow } from '../../store/follow.ts';
+import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
 import type { Draft } from './commit.ts';
 import { mailed } from './decision.ts';
 import {
@@ -11,6 +15,7 @@ import {
   lengthened,
   type Letter,
   type LossNotice,
+  mailboxKey,
   processOf,
   recordFault,
   type Report,
@@ -110,7 +115,7 @@ function isOfOneClass(waiting: readonly Ticket[]): boolean {
  * Another version of signalbox, or another program, may have written the letter: parts that make no sense are skipped, and the
  * rest counts. A report that makes sense and breaks a promise fails the requests that the letter answers.
  */
-export function readLetter(pair: KeyValue, runtime: Runtime): void {
+function readLetter(pair: KeyValue, runtime: Runtime): void {
   const letter = jsonIn(pair);
   // Reports come first: a request that the same letter grants can then be handed on without a read.
   const faults = new Map<string, Failure>();
@@ -130,7 +135,7 @@ export function readLetter(pair: KeyValue, runtime: Runtime): void {
     if (fault === undefined) runtime.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
     else runtime.waiters.get(answer.id)?.inconsistent(fault);
   }
-  for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) runtime.holdings.lose(notice);
+  for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) runtime.lost(notice);
 }
 
 function jsonIn({ value }: KeyValue): unknown {
@@ -224,4 +229,69 @@ function isOutcome(outcome: unknown): boolean {
 function isLoss(notice: unknown): notice is LossNotice {
   if (!isObject(notice) || typeof notice['id'] !== 'string') return false;
   return Number.isSafeInteger(notice['token']) && typeof notice['why'] === 'string';
+}
+
+/** The key into which other processes write letters to a session. Reads every letter once, in order. */
+export class Mailbox {
+  readonly #host: Runtime;
+  readonly #key: string;
+  readonly #over: AbortSignal;
+  #readUpTo: Revision = 0;
+  /** The history was compacted before all letters up to here were read. */
+  #missedUpTo: Revision = 0;
+  readonly #awaited: (() => void)[] = [];
+
+  /** `over`: the session has ended. */
+  constructor(host: Runtime, session: string, over: AbortSignal) {
+    this.#host = host;
+    this.#key = mailboxKey(session);
+    this.#over = over;
+    over.addEventListener('abort', () => this.#progress(), { once: true });
+  }
+
+  async follow(): Promise<void> {
+    const host = this.#host;
+    await follow(
+      host.store,
+      host.clock,
+      { key: this.#key },
+      {
+        changes: ({ changes, revision }) => {
+          for (const change of changes) {
+            if (change.kind === 'delete') continue;
+            host.saw(change.pair.modRevision);
+            readLetter(change.pair, host);
+          }
+          this.#readUpTo = revision;
+          this.#progress();
+        },
+        resync: async () => {
+          this.#readUpTo = this.#missedUpTo = await host.lookout.lettersMissed();
+          this.#progress();
+          return this.#readUpTo;
+        },
+      },
+      this.#over,
+    );
+  }
+
+  /**
+   * Waits until this process has read every letter that was sent to it until now. False if some of those that were sent after
+   * `since` cannot be read any more, or if the session ends first.
+   */
+  async hasReadAllSince(since: Revision): Promise<boolean> {
+    const { store, stopped } = this.#host;
+    const { pairs } = await readRange(store, { key: this.#key }, stopped);
+    const last = pairs[0]?.modRevision;
+    const alive = this.#host.clock.keepAlive?.();
+    while (last !== undefined && this.#readUpTo < last && !this.#over.aborted) {
+      await new Promise<void>((resolve) => this.#awaited.push(resolve));
+    }
+    alive?.cancel();
+    return last !== undefined && this.#missedUpTo <= since && this.#readUpTo >= last;
+  }
+
+  #progress(): void {
+    for (const resolve of this.#awaited.splice(0)) resolve();
+  }
 }

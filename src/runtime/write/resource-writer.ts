@@ -282,7 +282,7 @@ export class ResourceWriter {
   /** A write without an answer may have changed what others in this process hold or wait for. */
   #reconcile(): void {
     const { holds } = this.cached.snapshot.state.record;
-    this.#host.reconcile(this.resource, new Set(holds.map(({ id }) => id)));
+    this.#host.lookout.reconcile(this.resource, new Set(holds.map(({ id }) => id)));
   }
 
   #landed(

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { unusedSemaphore } from '../../core/index.ts';
 import type { Transaction, TransactionResult } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { Anchors } from '../session/presence.ts';
+import { Anchors } from '../session/session.ts';
 import { type AnySnapshot, lookUpLeases } from './snapshot.ts';
 
 it('more holders have died than a process remembers: each is looked up once, and the request goes on', () => {
@@ -11,7 +11,7 @@ it('more holders have died than a process remembers: each is looked up once, and
   let reads = 0;
   const runtime = {
     anchors,
-    presence: { sawLease: (lease: string) => anchors.saw(lease, false, 1) },
+    sawLease: (lease: string) => anchors.saw(lease, false, 1),
     commit: ({ success }: Transaction, done: (result: TransactionResult) => void) => {
       reads += success.length;
       done({

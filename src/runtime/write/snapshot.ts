@@ -169,11 +169,11 @@ export function readLeases(operations: Operations, leases: readonly string[]): L
 }
 
 export function sawLeases(
-  runtime: Pick<Runtime, 'presence'>,
+  runtime: Pick<Runtime, 'sawLease'>,
   reads: LeaseReads,
   { results, revision }: Pick<TransactionResult, 'results' | 'revision'>,
 ): void {
-  for (const [lease, read] of reads) runtime.presence.sawLease(lease, read.in(results).pairs[0]?.version, revision);
+  for (const [lease, read] of reads) runtime.sawLease(lease, read.in(results).pairs[0]?.version, revision);
 }
 
 /** Leases of holds of which this process knows nothing. */
@@ -186,7 +186,7 @@ export function unknownLeases(
 
 /** Looks up the leases of holds of which nothing is known: a hold may only refuse a request if its lease is alive. */
 export function lookUpLeases(
-  runtime: Pick<Runtime, 'anchors' | 'commit' | 'presence'>,
+  runtime: Pick<Runtime, 'anchors' | 'commit' | 'sawLease'>,
   states: readonly Coordinated[],
   done: () => void,
   failed: (error: unknown) => void,
