@@ -41,6 +41,7 @@ import {
   isRecord,
   ticketCheck,
 } from '../core/index.ts';
+import { NO_ENTRY } from '../core/witness/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { identityFrom, type ProcessIdentity } from '../host/index.ts';
 import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Value } from '../store/index.ts';
@@ -200,6 +201,23 @@ export interface Head {
   readonly seq: number;
   readonly hash: string;
 }
+
+/** The end of a chain, as far as this process knows. */
+export interface ChainEnd extends Head {
+  /** The mod revision of the head key, which the write has to compare; undefined if it compares a document instead. */
+  readonly keyMod: Revision | undefined;
+  /**
+   * The revision at which it was read, in a write of many resources, which has no room for so many comparisons: nobody deletes
+   * a record, and so writes a head key, without writing the horizon first. See `nothingForgotten` in `write/commit.ts`.
+   */
+  readonly asOf?: Revision;
+}
+
+/** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
+export const NO_CHAIN: ChainEnd = { seq: 0, hash: NO_ENTRY, keyMod: 0 };
+
+/** The record is there, and names no entry yet. The write compares the record. */
+export const CHAIN_TO_BEGIN: ChainEnd = { ...NO_CHAIN, keyMod: undefined };
 
 /** The document under a ticket's key. Its appearance is the event that a request waits. */
 export interface TicketDocument<Q> {

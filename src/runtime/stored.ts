@@ -2,7 +2,6 @@
  * Reads many keys of the store, and skips those that it cannot read. Another program, or a newer signalbox, may have written under
  * our keys: a reader of one key throws `corrupt` (`checked` in `layout.ts`), a reader of many keys names the ones that it skipped.
  */
-import { isRecord as isObject } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { KeyValue } from '../store/index.ts';
 
@@ -41,5 +40,3 @@ export function malformedBy(key: string, error: unknown): Malformed {
   if (!Failure.is(error, 'corrupt') && !Failure.is(error, 'inconsistent')) throw error;
   return { key, why: error.message };
 }
-
-export { isObject };

@@ -36,7 +36,7 @@ const fewLeases: Edit = {
 
 /** Every lost race counts as contention, however old the snapshot was. */
 export const contended: Edit = {
-  file: 'runtime/write/delegation.ts',
+  file: 'runtime/write/cached-state.ts',
   right: 'const FRESH_MS = 10;',
   wrong: 'const FRESH_MS = Number.POSITIVE_INFINITY;',
 };

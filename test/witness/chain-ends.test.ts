@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { type ChainEnd, ChainEnds, NO_CHAIN } from '../../src/runtime/write/witness.ts';
+import { type ChainEnd, NO_CHAIN } from '../../src/runtime/layout.ts';
+import { ChainEnds } from '../../src/runtime/write/witness.ts';
 
 const PATH = 'task/7';
 const first: ChainEnd = { seq: 1, hash: 'a', keyMod: 32 };

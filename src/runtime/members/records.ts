@@ -7,6 +7,7 @@ import {
   type ToldEvent,
   isCount,
   isTime,
+  isRecord,
 } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import type { KeyValue, Revision, Value } from '../../store/index.ts';
@@ -21,7 +22,6 @@ import {
   type Fields,
 } from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
-import { isObject } from '../stored.ts';
 
 export const MEMBERS = `${STATES}member/`;
 
@@ -86,7 +86,7 @@ export function memberLeft(key: string, at: number): ToldEvent | undefined {
 }
 
 function documentProblem({ record }: Fields): string | undefined {
-  if (!isObject(record)) return `its record is ${shown(record)}`;
+  if (!isRecord(record)) return `its record is ${shown(record)}`;
   const { joinedAt, weight = 1, assets = [] } = record;
   if (!isTime(joinedAt)) return `its time is ${shown(joinedAt)}`;
   if (!isWeight(weight)) return `its weight is ${shown(weight)}`;
@@ -98,7 +98,7 @@ export function isWeight(value: unknown): boolean {
 }
 
 function isAsset(asset: unknown): boolean {
-  if (!isObject(asset)) return false;
+  if (!isRecord(asset)) return false;
   const { id, isExclusive, since = 0 } = asset;
   return typeof id === 'string' && typeof isExclusive === 'boolean' && isCount(since);
 }

@@ -2,7 +2,7 @@
  * The key under which the topology is broadcast: its event reaches every process that runs, and its value every process that
  * starts later.
  */
-import { type Topology, type Token, isCount } from '../../core/index.ts';
+import { type Topology, type Token, isCount, isRecord } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
 import { ifUnchanged } from '../../store/operations.ts';
@@ -11,7 +11,7 @@ import { listening, type ListenOptions, type Subscription, subscription } from '
 import { frozenCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../../store/follow.ts';
-import { isObject, readEach } from '../stored.ts';
+import { readEach } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
 
@@ -130,9 +130,9 @@ function topologyIn(pair: KeyValue): Stored {
 }
 
 function documentProblem({ record, events }: Fields): string | undefined {
-  if (!isObject(record) || !isCount(record['epoch'])) return `its record is ${shown(record)}`;
+  if (!isRecord(record) || !isCount(record['epoch'])) return `its record is ${shown(record)}`;
   const [event] = Array.isArray(events) ? (events as unknown[]) : [];
-  const topology = isObject(event) ? event['topology'] : undefined;
-  const isFine = isObject(topology) && Array.isArray(topology['members']);
+  const topology = isRecord(event) ? event['topology'] : undefined;
+  const isFine = isRecord(topology) && Array.isArray(topology['members']);
   return isFine ? undefined : `its topology is ${shown(topology)}`;
 }

@@ -7,12 +7,11 @@
  * A count is for people and charts. Denials that a process had not written when it died are missing from it. A write without an
  * answer is not repeated, so nothing is counted twice.
  */
-import { type Event, isCount } from '../../core/index.ts';
+import { type Event, isCount, isRecord } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
 import { readRange } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { RuntimeObserver, Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 
 /** How often requests for locks and semaphores were denied since the store was made. */
 export interface Denials {
@@ -113,7 +112,7 @@ function countsIn(pair: KeyValue | undefined): Counts {
   } catch {
     return none;
   }
-  if (!isObject(json) || !isCount(json['total']) || !isObject(json['by'])) return none;
+  if (!isRecord(json) || !isCount(json['total']) || !isRecord(json['by'])) return none;
   const by = Object.entries(json['by']).filter((entry): entry is [string, number] => isCount(entry[1]));
   return { total: json['total'] as number, by: new Map(by) };
 }

@@ -5,7 +5,7 @@
  * A handler never runs on the path of the watch (see `SubscriberQueue`). A subscriber whose queue overflows gets `resync`:
  * it has missed events, and should read the state itself. Nothing is lost silently.
  */
-import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
+import { type Event, type Hold, matches, type ToldEvent, isRecord } from '../../core/index.ts';
 import { leasesOf } from '../../core/hold.ts';
 import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -28,7 +28,7 @@ import type { EventHandler, SignalboxEvent } from './event-types.ts';
 import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver, Runtime } from '../runtime.ts';
-import { isObject, malformedBy } from '../stored.ts';
+import { malformedBy } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';
@@ -224,11 +224,11 @@ function reasonOf({ token, reason }: Event, record: unknown): { readonly reason?
 }
 
 function documentProblem({ record, events = [] }: Fields): string | undefined {
-  if (!isObject(record)) return `its record is ${shown(record)}`;
+  if (!isRecord(record)) return `its record is ${shown(record)}`;
   const { holds = [] } = record;
-  if (!Array.isArray(holds) || !holds.every(isObject)) return `its holds are ${shown(holds)}`;
+  if (!Array.isArray(holds) || !holds.every(isRecord)) return `its holds are ${shown(holds)}`;
   const areEvents =
-    Array.isArray(events) && events.every((event) => isObject(event) && typeof event['type'] === 'string');
+    Array.isArray(events) && events.every((event) => isRecord(event) && typeof event['type'] === 'string');
   return areEvents ? undefined : `its events are ${shown(events)}`;
 }
 

@@ -137,6 +137,8 @@ export class Measures {
   #failedTransactions = 0;
   /** When the last writes of this process were sent. */
   readonly #sent = new LastRevisions();
+  /** Whether any revision arrived: most processes follow no events. */
+  #hasArrivals = false;
   /** When the last revisions arrived here whose writer is not known yet: the watch may be faster than the answer. */
   readonly #arrived: Readonly<Record<Arrival, LastRevisions>> = {
     watchLag: new LastRevisions(),
@@ -176,9 +178,9 @@ export class Measures {
 
   /** A clock that was set back must not make a time negative. */
   took(what: Timed, ms: number): void {
-    const atLeastNone = Math.max(0, ms);
+    const atLeastNone = ms > 0 ? ms : 0;
     this.#timed[what].record(atLeastNone);
-    this.tracer?.measured?.(what, atLeastNone);
+    if (this.tracer !== undefined) this.tracer.measured?.(what, atLeastNone);
   }
 
   /** The store answered a transaction that was sent at this time; `isOwn`: it made this revision. */
@@ -186,6 +188,7 @@ export class Measures {
     this.took('transactions', now - sentAt);
     if (!isOwn) return;
     this.#sent.set(revision, sentAt);
+    if (!this.#hasArrivals) return;
     for (const what of ARRIVALS) {
       const arrivedAt = this.#arrived[what].get(revision);
       if (arrivedAt !== undefined) this.took(what, arrivedAt - sentAt);
@@ -196,7 +199,10 @@ export class Measures {
   arrived(what: Arrival, revision: number, now: number): void {
     const sentAt = this.#sent.get(revision);
     if (sentAt !== undefined) this.took(what, now - sentAt);
-    else this.#arrived[what].set(revision, now);
+    else {
+      this.#hasArrivals = true;
+      this.#arrived[what].set(revision, now);
+    }
   }
 
   transactionFailed(error: unknown): void {

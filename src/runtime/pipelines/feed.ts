@@ -1,11 +1,11 @@
 /** The one watch on pipelines of a process: for drivers, which must see a cancel, and for callers that wait for the end. */
-import { type PipelineRecord, readRecord, type StoredRecord, isCount, isTime } from '../../core/index.ts';
+import { type PipelineRecord, readRecord, type StoredRecord, isCount, isTime, isRecord } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { follow, startsOnce } from '../../store/follow.ts';
 import { type RecordDocument, checked, type Fields } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject, readEach } from '../stored.ts';
+import { readEach } from '../stored.ts';
 import { ALL_PIPELINES, pipelineKeys, pipelineOfState } from './keys.ts';
 
 /** The record of a pipeline, at a revision. */
@@ -104,7 +104,7 @@ export class PipelineFeed {
 /** The record in today's form, also where an older version of signalbox wrote it. */
 export function recordIn(pair: KeyValue): PipelineRecord {
   const { record } = checked<RecordDocument<StoredRecord>>(pair, (document) =>
-    isObject(document['record'])
+    isRecord(document['record'])
       ? recordProblem(document['record'], pair.key)
       : `its record is ${shown(document['record'])}`,
   );
@@ -123,12 +123,12 @@ function recordProblem({ id, name, state, step, phases, outputs, startedAt }: Fi
   for (const [field, text] of Object.entries({ name, state })) {
     if (typeof text !== 'string') return `its ${field} is ${shown(text)}`;
   }
-  if (!isObject(step) || !isCount(step['phase'])) return `its step is ${shown(step)}`;
+  if (!isRecord(step) || !isCount(step['phase'])) return `its step is ${shown(step)}`;
   if (!Array.isArray(phases) || !phases.every(isPhase)) return `its phases are ${shown(phases)}`;
-  if (!isObject(outputs)) return `its outputs are ${shown(outputs)}`;
+  if (!isRecord(outputs)) return `its outputs are ${shown(outputs)}`;
   return isTime(startedAt) ? undefined : `its time is ${shown(startedAt)}`;
 }
 
 function isPhase(phase: unknown): boolean {
-  return isObject(phase) && typeof phase['name'] === 'string' && isCount(phase['runs']);
+  return isRecord(phase) && typeof phase['name'] === 'string' && isCount(phase['runs']);
 }

@@ -1,9 +1,8 @@
 /** The spec of a pipeline: what it does, and where. Written when it is started, so that any process can go on with it. */
 import { hostname } from 'node:os';
-import { type Phase, type PipelineRecord, type Runbook, shown } from '../../core/index.ts';
+import { type Phase, type PipelineRecord, type Runbook, shown, isRecord } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
 import { checked } from '../layout.ts';
-import { isObject } from '../stored.ts';
 
 export interface RunSpec {
   readonly runbook: Runbook;
@@ -24,10 +23,10 @@ export const thisMachine = (): string => hostname();
 
 export function runSpecIn(pair: KeyValue): RunSpec {
   return checked<RunSpec>(pair, ({ runbook, cwd, env }) => {
-    const isRunbook = isObject(runbook) && Array.isArray(runbook['phases']) && runbook['phases'].every(isObject);
+    const isRunbook = isRecord(runbook) && Array.isArray(runbook['phases']) && runbook['phases'].every(isRecord);
     if (!isRunbook) return `its runbook is ${shown(runbook)}`;
     if (typeof cwd !== 'string') return `its directory is ${shown(cwd)}`;
-    return isObject(env) ? undefined : `its variables are ${shown(env)}`;
+    return isRecord(env) ? undefined : `its variables are ${shown(env)}`;
   });
 }
 

@@ -27,6 +27,7 @@ import {
   unpublished,
   isCount,
   isTime,
+  isRecord,
 } from '../../core/index.ts';
 import {
   always,
@@ -41,7 +42,6 @@ import { fullPages } from '../../store/operations.ts';
 import { processOf } from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /** Each page costs etcd a walk over all keys, and a long page blocks the event loop. */
@@ -140,7 +140,7 @@ const isText: Check = (value) => typeof value === 'string';
 const hasFields =
   (fields: Readonly<Record<string, Check>>): Check =>
   (value) =>
-    isObject(value) && Object.entries(fields).every(([name, isRight]) => isRight(value[name]));
+    isRecord(value) && Object.entries(fields).every(([name, isRight]) => isRight(value[name]));
 
 const FIELDS: Readonly<Record<Exclude<keyof TaskBookkeeping, 'attempts' | 'events' | 'result'>, Check>> = {
   failures: isCount,
@@ -166,7 +166,7 @@ const isEvent: Check = hasFields({
 });
 
 function bookkeepingOf(json: unknown): TaskBookkeeping {
-  if (!isObject(json)) return NO_BOOKKEEPING;
+  if (!isRecord(json)) return NO_BOOKKEEPING;
   const { attempts, events, ...rest } = json;
   const right = Object.entries(rest).filter(([name, value]) => FIELDS[name as keyof typeof FIELDS]?.(value) ?? true);
   return {

@@ -12,13 +12,12 @@
  * gone counts only if its time can have passed by the clock of the process that looks. That clock can only delay the end of a
  * mark.
  */
-import { isFinished, type Task, isCount, isTime } from '../../core/index.ts';
+import { isFinished, type Task, isCount, isTime, isRecord } from '../../core/index.ts';
 import { type Operation, prefixed, readRange, type Revision } from '../../store/index.ts';
 import { ifUnchanged } from '../../store/operations.ts';
 import { encode } from '../layout.ts';
 import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { forgetTask } from './unclaimed.ts';
 import type { Deed } from '../write/witnessed-commit.ts';
 import { persistently, sendWitnessed } from '../write/write-once.ts';
@@ -200,7 +199,7 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
   } catch {
     return none;
   }
-  if (!isObject(json)) return none;
+  if (!isRecord(json)) return none;
   const { keepMs, keepMost, horizon, marks } = json;
   return {
     keepMs: keepTime.fits(keepMs) ? (keepMs as number) : none.keepMs,
@@ -211,5 +210,5 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
 }
 
 function isMark(mark: unknown): mark is Mark {
-  return isObject(mark) && isCount(mark['revision']) && isTime(mark['until']);
+  return isRecord(mark) && isCount(mark['revision']) && isTime(mark['until']);
 }

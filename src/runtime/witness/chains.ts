@@ -1,4 +1,5 @@
 /** Reads the chains of the witness: where they end, and their entries. */
+import { isRecord } from '../../core/index.ts';
 import type { ChainHead, WitnessEntry } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { ifPossible } from '../../host/index.ts';
@@ -27,7 +28,6 @@ import {
   TRIMMED,
 } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { headIn } from '../write/witness.ts';
 
 const PAGE = 200;
@@ -149,7 +149,7 @@ export function placeOf(key: string): Place | undefined {
 /** The entry as it is stored; only `verify` checks it. */
 export function entryIn(pair: KeyValue): WitnessEntry {
   const entry = decode<unknown>(pair);
-  if (isObject(entry)) return entry as unknown as WitnessEntry;
+  if (isRecord(entry)) return entry as unknown as WitnessEntry;
   throw new Failure('corrupt', `${pair.key} holds no entry of the witness`);
 }
 

@@ -2,7 +2,7 @@
  * Stores the checkpoints: each in one key, or in parts that are written first if it has too many heads for one value.
  * `witness.sealed` names the newest, so that two processes cannot both follow the same checkpoint.
  */
-import { isCount } from '../../core/index.ts';
+import { isCount, isRecord } from '../../core/index.ts';
 import { type Checkpoint, canonical, checkpointProblem } from '../../core/witness/index.ts';
 import {
   always,
@@ -17,7 +17,6 @@ import {
 import { ifUnchanged } from '../../store/operations.ts';
 import { CHECKPOINTS, corrupt, decode, encode, SEALED, TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { send } from '../write/write-once.ts';
 import { pairsIn } from './chains.ts';
 
@@ -78,7 +77,7 @@ export async function readSealed(runtime: Runtime): Promise<Sealed> {
   const [pair] = pairs;
   if (pair === undefined) return { number: 0, hash: '', time: 0, isSigned: false, bytes: 0, entryBytes: 0, mod: 0 };
   const document = decode<unknown>(pair);
-  const { number, hash, time, isSigned, bytes, entryBytes } = isObject(document) ? document : {};
+  const { number, hash, time, isSigned, bytes, entryBytes } = isRecord(document) ? document : {};
   if (!isCount(number) || typeof hash !== 'string' || typeof time !== 'number')
     throw corrupt(SEALED, 'it names no checkpoint');
   return {
@@ -94,7 +93,7 @@ export async function readSealed(runtime: Runtime): Promise<Sealed> {
 
 function checkpointIn(pair: KeyValue, found: ReadonlyMap<string, KeyValue>): Checkpoint {
   const stored = decode<unknown>(pair);
-  const whole = isObject(stored) && 'parts' in stored ? joined(pair.key, stored as unknown as Parts, found) : stored;
+  const whole = isRecord(stored) && 'parts' in stored ? joined(pair.key, stored as unknown as Parts, found) : stored;
   const problem = checkpointProblem(whole);
   if (problem !== undefined) throw corrupt(pair.key, problem);
   return whole as Checkpoint;

@@ -1,4 +1,5 @@
 /** Verifies and exports the record of the witness from the store. Loaded on first use. */
+import { isRecord } from '../../core/index.ts';
 import {
   checkpointLine,
   endLine,
@@ -17,7 +18,6 @@ import { sha256 } from '../../host/index.ts';
 import type { KeyValue } from '../../store/index.ts';
 import { chainPath, entryKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { entriesIn, placeOf, readEntry } from './chains.ts';
 import { readCheckpoints } from './checkpoints.ts';
 import { eachPart, partsOfRecord, wholeRecord } from './whole-record.ts';
@@ -107,5 +107,5 @@ export async function* exportLines(
 function exported(pair: KeyValue): string {
   const found = valueIn(pair);
   if (entryProblem(found) === undefined) return entryLine(found as WitnessEntry);
-  return JSON.stringify({ ...(isObject(found) ? found : { key: pair.key, found }), kind: 'entry' });
+  return JSON.stringify({ ...(isRecord(found) ? found : { key: pair.key, found }), kind: 'entry' });
 }

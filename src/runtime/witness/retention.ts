@@ -2,7 +2,7 @@
  * Keeps the record of the witness from filling the store. Deletes the oldest entries, chain by chain, as far as a checkpoint
  * covers them. The checkpoint stays, so the rest still verifies, and so does an earlier export of the deleted entries.
  */
-import { isCount } from '../../core/index.ts';
+import { isCount, isRecord } from '../../core/index.ts';
 import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { always, type Compare, type Operation, Operations, readRange, type Revision } from '../../store/index.ts';
@@ -10,7 +10,6 @@ import { ifUnchanged } from '../../store/operations.ts';
 import { chainPath, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { persistently, send, sendWitnessed } from '../write/write-once.ts';
 import { headIn } from '../write/witness.ts';
 import { entryIn, readEntry } from './chains.ts';
@@ -67,7 +66,7 @@ interface Stored extends WitnessRetention {
 async function look(runtime: Runtime): Promise<Stored> {
   const { pairs } = await readRange(runtime.store, { key: WITNESS_SETTING }, runtime.stopped);
   const [pair] = pairs;
-  const document = pair !== undefined && isObject(pair.value.json) ? pair.value.json : {};
+  const document = pair !== undefined && isRecord(pair.value.json) ? pair.value.json : {};
   const number = (name: keyof WitnessRetention): number =>
     isCount(document[name]) ? (document[name] as number) : DEFAULTS[name];
   return {

@@ -2,6 +2,7 @@
  * Makes checkpoints. Reads and checks only the entries that the previous checkpoint did not cover: the others were checked when
  * it was made, and `verify` compares them with the checkpoints.
  */
+import { isRecord } from '../../core/index.ts';
 import {
   type ChainHead,
   type Checkpoint,
@@ -18,7 +19,6 @@ import { sha256 } from '../../host/index.ts';
 import { always, type Read, type ReadResult } from '../../store/index.ts';
 import { chainPath, corrupt, headKey, RECORDS, STATES } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { taskKeys } from '../tasks/keys.ts';
 import { entriesOf, readHeads } from './chains.ts';
 import { readCheckpoint, readSealed, writeCheckpoint } from './checkpoints.ts';
@@ -164,7 +164,7 @@ async function closable(runtime: Runtime, heads: readonly ChainHead[]): Promise<
       const { pairs } = results[at++] as ReadResult;
       const documents = documentsOf(resource).map(() => (results[at++] as ReadResult).count);
       const end = pairs[0]?.value.json;
-      const isLeased = isObject(end) && end['isLeased'] === true;
+      const isLeased = isRecord(end) && end['isLeased'] === true;
       if (pairs.length > 0 && !isLeased && documents.every((count) => count === 0)) closing.add(resource);
     }
   }

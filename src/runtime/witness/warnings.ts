@@ -1,9 +1,9 @@
 /** The warnings of maintenance, kept in the store so that a later process sees them too. */
+import { isRecord } from '../../core/index.ts';
 import type { WitnessWarnings } from '../../core/troubles.ts';
 import { type KeyValue, readRange } from '../../store/index.ts';
 import { stateKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 
 export const WARNINGS_KEY = stateKey('witness', 'size');
 
@@ -34,11 +34,11 @@ export async function readTold(
   const { pairs } = await readRange(runtime.store, { key: WARNINGS_KEY }, runtime.stopped);
   const [pair] = pairs;
   const document = pair?.value.json;
-  if (!isObject(document) || !isObject(document['record'])) return { told: {}, pair, at: undefined };
+  if (!isRecord(document) || !isRecord(document['record'])) return { told: {}, pair, at: undefined };
   const told = document['record'] as Told;
   // Earlier versions kept it only in the event.
   const [event] = Array.isArray(document['events']) ? (document['events'] as readonly unknown[]) : [];
-  const at = told.at ?? (isObject(event) ? event['at'] : undefined);
+  const at = told.at ?? (isRecord(event) ? event['at'] : undefined);
   return { told, pair, at: typeof at === 'number' ? at : undefined };
 }
 

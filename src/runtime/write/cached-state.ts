@@ -13,11 +13,11 @@ import {
 } from '../../store/index.ts';
 import type { Commit } from './commit.ts';
 import type { AnyMachine, Decision } from './decision.ts';
-import type { Report, ResourceKeys } from '../layout.ts';
+import { NO_CHAIN, type Report, type ResourceKeys } from '../layout.ts';
 import type { Coordinated } from '../../core/machines.ts';
 import type { Runtime } from '../runtime.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
-import { NO_CHAIN, headIn } from './witness.ts';
+import { headIn } from './witness.ts';
 import {
   type AnySnapshot,
   leasesOf,
@@ -47,6 +47,9 @@ export interface Reading {
   /** The store was not reached, or did not answer. */
   unread(error: unknown): void;
 }
+
+/** Losing a race on a snapshot older than this is no sign of contention: the snapshot was stale. */
+export const FRESH_MS = 10;
 
 export class CachedState {
   snapshot: AnySnapshot;

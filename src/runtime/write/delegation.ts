@@ -35,9 +35,6 @@ const DELEGATION_TIMEOUT_MS = 300;
 /** How many writes are delegated after a lost race, before the writer writes itself again: the contention may have gone. */
 const DELEGATED_WRITES = 64;
 
-/** Losing a race on a snapshot older than this is no sign of contention: the snapshot was stale. */
-export const FRESH_MS = 10;
-
 export class Delegation {
   readonly #writer: ResourceWriter;
   readonly #host: Runtime;

@@ -2,7 +2,7 @@
  * Mailbox letters: a write puts one for each process that it concerns, with answers, replies, losses and reports. That process
  * follows its `Mailbox` and acts on each.
  */
-import { type Answer, nameProblem, requestProblem, recordProblem } from '../../core/index.ts';
+import { type Answer, nameProblem, requestProblem, recordProblem, isRecord } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
 import { follow } from '../../store/follow.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
@@ -25,7 +25,6 @@ import {
   type Fields,
 } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
 import { marksAfter } from './snapshot.ts';
 
@@ -147,7 +146,7 @@ function jsonIn({ value }: KeyValue): unknown {
 }
 
 function listIn(letter: unknown, field: string): readonly unknown[] {
-  const list = isObject(letter) ? letter[field] : undefined;
+  const list = isRecord(letter) ? letter[field] : undefined;
   return Array.isArray(list) ? list : [];
 }
 
@@ -159,7 +158,7 @@ export function isResource(value: unknown): value is string {
 }
 
 function isReport(report: unknown): report is Report {
-  if (!isObject(report) || !isResource(report['resource']) || !isObject(report['record'])) return false;
+  if (!isRecord(report) || !isResource(report['resource']) || !isRecord(report['record'])) return false;
   const { by, record, waiting, queueRevision, marks } = report;
   if (marks !== undefined && !(Array.isArray(marks) && marks.every((mark) => typeof mark === 'string'))) return false;
   return (
@@ -172,15 +171,15 @@ function isReport(report: unknown): report is Report {
 }
 
 function isHold(hold: unknown): boolean {
-  return isObject(hold) && isOnLease(hold) && Number.isSafeInteger(hold['token']);
+  return isRecord(hold) && isOnLease(hold) && Number.isSafeInteger(hold['token']);
 }
 
 function isRequest(request: unknown): boolean {
-  return isObject(request) && isOnLease(request) && Number.isSafeInteger(request['priority']);
+  return isRecord(request) && isOnLease(request) && Number.isSafeInteger(request['priority']);
 }
 
 function isShortRequest(request: unknown): boolean {
-  return isObject(request) && typeof request['id'] === 'string' && isRequest(lengthened(request as ShortRequest));
+  return isRecord(request) && typeof request['id'] === 'string' && isRequest(lengthened(request as ShortRequest));
 }
 
 function isOnLease({ id, holder, lease }: Fields): boolean {
@@ -188,7 +187,7 @@ function isOnLease({ id, holder, lease }: Fields): boolean {
 }
 
 function isDelegationRequest(delegated: unknown): delegated is DelegationRequest {
-  if (!isObject(delegated) || !isResource(delegated['resource'])) return false;
+  if (!isRecord(delegated) || !isResource(delegated['resource'])) return false;
   const { id, resource, from, epoch, leaseId, commands } = delegated;
   const isLock = resource.startsWith('lock/');
   return (
@@ -203,7 +202,7 @@ function isDelegationRequest(delegated: unknown): delegated is DelegationRequest
 
 /** Only these commands are ever delegated. */
 function isDelegatedCommand(command: unknown, isLock: boolean): boolean {
-  if (!isObject(command)) return false;
+  if (!isRecord(command)) return false;
   if (command['kind'] === 'settle') return true;
   if (command['kind'] === 'release') return requestProblem(command, ['holder', 'id']) === undefined;
   if (command['kind'] !== 'acquire') return false;
@@ -212,22 +211,22 @@ function isDelegatedCommand(command: unknown, isLock: boolean): boolean {
 }
 
 function isReply(reply: unknown): reply is DelegationReply {
-  if (!isObject(reply) || typeof reply['id'] !== 'string') return false;
+  if (!isRecord(reply) || typeof reply['id'] !== 'string') return false;
   return Number.isSafeInteger(reply['place']) && isOutcome(reply['outcome']);
 }
 
 function isAnswer(answer: unknown): answer is Answer<unknown> & { readonly resource: string } {
-  if (!isObject(answer) || typeof answer['id'] !== 'string') return false;
+  if (!isRecord(answer) || typeof answer['id'] !== 'string') return false;
   return isResource(answer['resource']) && isOutcome(answer['outcome']);
 }
 
 function isOutcome(outcome: unknown): boolean {
-  if (!isObject(outcome) || typeof outcome['kind'] !== 'string') return false;
+  if (!isRecord(outcome) || typeof outcome['kind'] !== 'string') return false;
   return outcome['hold'] === undefined || isHold(outcome['hold']);
 }
 
 function isLoss(notice: unknown): notice is LossNotice {
-  if (!isObject(notice) || typeof notice['id'] !== 'string') return false;
+  if (!isRecord(notice) || typeof notice['id'] !== 'string') return false;
   return Number.isSafeInteger(notice['token']) && typeof notice['why'] === 'string';
 }
 

@@ -26,9 +26,9 @@ import {
 } from './pending-command.ts';
 import { inTime, isOutdated, withoutRepeats, type Attempt, Doubts, Recovery } from './recovery.ts';
 import { type Commit, commitOf, takingBack } from './commit.ts';
-import { Delegation, FRESH_MS } from './delegation.ts';
+import { Delegation } from './delegation.ts';
 import { type AnyMachine, decide, type Decision } from './decision.ts';
-import { CachedState } from './cached-state.ts';
+import { CachedState, FRESH_MS } from './cached-state.ts';
 import { wasReleased } from './ended.ts';
 import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
 import type { Coordinated } from '../../core/machines.ts';

@@ -1,5 +1,5 @@
 /** The snapshot of one resource in one process: its record and the front of its queue, and the reads that make one. */
-import { NONE, isCount, recordProblem } from '../../core/index.ts';
+import { NONE, isCount, recordProblem, isRecord } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import {
   type KeyValue,
@@ -13,10 +13,13 @@ import {
 } from '../../store/index.ts';
 import {
   anchorKey,
+  CHAIN_TO_BEGIN,
+  type ChainEnd,
   corrupt,
   decode,
   headKey,
   lengthened,
+  NO_CHAIN,
   RECORDS,
   type RecordDocument,
   refuseFault,
@@ -29,8 +32,7 @@ import {
 } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Coordinated, Machine } from '../../core/machines.ts';
-import { CHAIN_TO_BEGIN, type ChainEnd, NO_CHAIN, chainEnd } from './witness.ts';
-import { isObject } from '../stored.ts';
+import { chainEnd } from './witness.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
 const FRONT = 256;
@@ -281,14 +283,14 @@ function isKnown(version: unknown, newest: number): boolean {
 }
 
 function documentProblem({ record }: Fields): string | undefined {
-  return isObject(record) ? undefined : `its record is ${shown(record)}`;
+  return isRecord(record) ? undefined : `its record is ${shown(record)}`;
 }
 
 /** Undefined also for a record that cannot be read: the reader that decides on it throws `corrupt`. */
 export function writerOf(pair: KeyValue): string | undefined {
   try {
     const document = decode<unknown>(pair);
-    const by = isObject(document) ? document['by'] : undefined;
+    const by = isRecord(document) ? document['by'] : undefined;
     return typeof by === 'string' ? by : undefined;
   } catch {
     return undefined;

@@ -10,8 +10,8 @@
  * Whether the witness is on is a property of the store: the first process that asks for it decides, while no other is at work,
  * and all others follow. So no process leaves a gap because it was started with another setting.
  */
-import { NONE, type Origin, isCount } from '../../core/index.ts';
-import { nextEntry, type WitnessedCommand, NO_ENTRY } from '../../core/witness/index.ts';
+import { NONE, type Origin, isCount, isRecord } from '../../core/index.ts';
+import { nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { sha256 } from '../../host/index.ts';
 import {
@@ -29,6 +29,7 @@ import {
 } from '../../store/index.ts';
 import {
   ANCHORS,
+  type ChainEnd,
   chainPath,
   decode,
   encode,
@@ -36,9 +37,9 @@ import {
   type Head,
   headKey,
   HORIZON,
+  NO_CHAIN,
   WITNESS_SETTING,
 } from '../layout.ts';
-import { isObject } from '../stored.ts';
 import { DelegatedCommand, type PendingCommand } from './pending-command.ts';
 
 /** How an entry is added to a transaction. */
@@ -237,8 +238,8 @@ export function chainEnd(document: KeyValue | undefined, own: KeyValue | undefin
 /** The last entry that a document names; undefined if it names none. */
 export function headIn(pair: KeyValue, isBare = false): Head | undefined {
   const document = decode<unknown>(pair);
-  const head = isBare ? document : isObject(document) ? document['head'] : undefined;
-  if (!isObject(head) || !isCount(head['seq']) || typeof head['hash'] !== 'string') return undefined;
+  const head = isBare ? document : isRecord(document) ? document['head'] : undefined;
+  if (!isRecord(head) || !isCount(head['seq']) || typeof head['hash'] !== 'string') return undefined;
   return head as unknown as Head;
 }
 
@@ -249,25 +250,8 @@ export function keepHead(path: string, { seq, hash }: Head, isLeased = false): O
 
 function isStoredOn(pair: KeyValue): boolean {
   const document = decode<unknown>(pair);
-  return isObject(document) && document['on'] === true;
+  return isRecord(document) && document['on'] === true;
 }
-
-/** The end of a chain, as far as this process knows. */
-export interface ChainEnd extends Head {
-  /** The mod revision of the head key, which the write has to compare; undefined if it compares a document instead. */
-  readonly keyMod: Revision | undefined;
-  /**
-   * The revision at which it was read, in a write of many resources, which has no room for so many comparisons: nobody deletes
-   * a record, and so writes a head key, without writing the horizon first. See `nothingForgotten` in `commit.ts`.
-   */
-  readonly asOf?: Revision;
-}
-
-/** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
-export const NO_CHAIN: ChainEnd = { seq: 0, hash: NO_ENTRY, keyMod: 0 };
-
-/** The record is there, and names no entry yet. The write compares the record. */
-export const CHAIN_TO_BEGIN: ChainEnd = { ...NO_CHAIN, keyMod: undefined };
 
 /** How many ends of chains are remembered: tasks that are published and forgotten come and go. */
 const REMEMBERED = 10_000;

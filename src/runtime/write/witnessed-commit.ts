@@ -12,8 +12,8 @@
 import type { Json } from '../../core/index.ts';
 import { enteredText, type WitnessedCommand, type WitnessEntry } from '../../core/witness/index.ts';
 import type { Compare, Operation, Revision, Transaction, TransactionResult } from '../../store/index.ts';
-import { chainPath, encode, type Head, headKey } from '../layout.ts';
-import { type ChainEnd, chainEnd, keepHead, type Witness } from './witness.ts';
+import { type ChainEnd, chainPath, encode, type Head, headKey } from '../layout.ts';
+import { chainEnd, keepHead, type Witness } from './witness.ts';
 import { waitedSince } from './witnessed.ts';
 
 /** What one write did to one resource, for its entry. */

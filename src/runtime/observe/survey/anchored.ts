@@ -1,9 +1,9 @@
 /** Reads the anchors of a survey: the leases that exist, and the processes they belong to. */
-import type { Json } from '../../../core/index.ts';
+import { type Json, isRecord } from '../../../core/index.ts';
 import { identityFrom, type ProcessIdentity } from '../../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../../store/index.ts';
 import { ANCHORS, decode, MAINTAINER, processOf, tieIn } from '../../layout.ts';
-import { isObject, type Malformed, readEach } from '../../stored.ts';
+import { type Malformed, readEach } from '../../stored.ts';
 
 /** A process that is present in the store. */
 export interface SurveyedSession {
@@ -71,7 +71,7 @@ export class Anchored {
 
 /** `lease`: of the session, or of the hold that the process took. */
 export function sessionOf(lease: string, about: Json): SurveyedSession {
-  const { host, pid, user, directory } = isObject(about) ? about : {};
+  const { host, pid, user, directory } = isRecord(about) ? about : {};
   return {
     id: lease,
     host: textOf(host),

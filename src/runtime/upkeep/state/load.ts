@@ -17,11 +17,11 @@ import {
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
 import type { WitnessedCommand } from '../../../core/witness/index.ts';
 import { Failure } from '../../../failure.ts';
-import { encode, HEADS, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
+import { type ChainEnd, encode, HEADS, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
 import type { Malformed } from '../../stored.ts';
-import { type ChainEnd, chainEnd, type Link } from '../../write/witness.ts';
+import { chainEnd, type Link } from '../../write/witness.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import { chunksOf } from './chunks.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';

@@ -1,8 +1,7 @@
 /** Parses the files of tasks, pipelines and keys. What is inside a record is checked when it is read, as in any store. */
-import { type Json, nameProblem, termsOf } from '../../../core/index.ts';
+import { type Json, nameProblem, termsOf, isRecord } from '../../../core/index.ts';
 import { shown } from '../../../failure.ts';
 import { wholeNumber } from '../../options.ts';
-import { isObject } from '../../stored.ts';
 import { keepTime, type Retention } from '../../tasks/retention.ts';
 import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
 import { documentIn, listIn, namesOnce } from './parse.ts';
@@ -20,7 +19,7 @@ export function parseTasks(file: string, text: string): Pick<SavedState, 'tasks'
     named(id as string, place);
     place.expect(STATUSES.includes(status), 'status', status, 'pending, complete or failed');
     if (owner !== undefined) place.at('owner').check(nameProblem(owner, 'owner'));
-    place.expect(isObject(bookkeeping), 'bookkeeping', bookkeeping, 'an object');
+    place.expect(isRecord(bookkeeping), 'bookkeeping', bookkeeping, 'an object');
     place.at('data').check(termsOf(data).problem);
     return fields as unknown as SavedTask;
   });
@@ -44,8 +43,8 @@ export function parsePipelines(file: string, text: string): SavedState['pipeline
     const { id, record, logs } = fields as { id: unknown; record: Json; logs: unknown };
     place.check(nameProblem(id, 'pipeline'));
     named(id as string, place);
-    place.expect(isObject(record), 'record', record, 'an object');
-    if (!isObject(logs)) throw place.at('logs').problem(`${shown(logs)}; expected an object`);
+    place.expect(isRecord(record), 'record', record, 'an object');
+    if (!isRecord(logs)) throw place.at('logs').problem(`${shown(logs)}; expected an object`);
     const odd = Object.keys(logs).find((name) => !/^\d{3}\/\d{6}$/.test(name));
     if (odd !== undefined) throw place.at('logs').problem(`${shown(odd)} is no place of a log, such as 000/000001`);
     return fields as unknown as SavedPipeline;
@@ -54,7 +53,7 @@ export function parsePipelines(file: string, text: string): SavedState['pipeline
 
 export function parseKeys(file: string, text: string): SavedState['keys'] {
   const { place, value } = documentIn(file, text, 'keys');
-  if (!isObject(value)) throw place.problem(`${shown(value)}; expected an object`);
+  if (!isRecord(value)) throw place.problem(`${shown(value)}; expected an object`);
   for (const [key, found] of Object.entries(value)) {
     if (typeof found !== 'string') throw place.at(key).problem(`${shown(found)}; expected text`);
     if (key === '' || key.startsWith('/tasks/')) throw place.problem(`${shown(key)} is no key of the bus`);

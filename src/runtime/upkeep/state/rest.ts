@@ -4,7 +4,7 @@
  * A task that a worker has is loaded as pending: in the other store that worker has no lease. The driver of a pipeline is
  * left out for the same reason, and with it the token that later drivers would have to exceed.
  */
-import { isFinished, isOwned, type Json, NO_BOOKKEEPING, unreadableIn } from '../../../core/index.ts';
+import { isFinished, isOwned, type Json, NO_BOOKKEEPING, unreadableIn, isRecord } from '../../../core/index.ts';
 import {
   always,
   type KeyValue,
@@ -20,7 +20,7 @@ import { Failure } from '../../../failure.ts';
 import { corrupt, decode, encode, STATES } from '../../layout.ts';
 import { pipelineKeys, pipelineOfState, pipelineResource } from '../../pipelines/keys.ts';
 import type { Runtime } from '../../runtime.ts';
-import { isObject, type Malformed, malformedBy } from '../../stored.ts';
+import { type Malformed, malformedBy } from '../../stored.ts';
 import { TASKS, taskKeys, taskResource } from '../../tasks/keys.ts';
 import { readAllTasks } from '../../tasks/reading.ts';
 import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
@@ -93,7 +93,7 @@ async function pipelinesOf(runtime: Runtime, malformed: (one: Malformed) => void
 
 function recordIn(pair: KeyValue): Json {
   const document = decode<unknown>(pair);
-  if (!isObject(document) || !isObject(document['record'])) throw corrupt(pair.key, 'it has no record');
+  if (!isRecord(document) || !isRecord(document['record'])) throw corrupt(pair.key, 'it has no record');
   return undriven(document['record'] as Json);
 }
 
