@@ -16,6 +16,17 @@ export function subscription(unsubscribe: () => void): Subscription {
   return { unsubscribe, [Symbol.dispose]: unsubscribe };
 }
 
+/** Resolves with the subscription once it has begun. If it cannot begin, takes back what was registered for it. */
+export async function begun(begin: () => Promise<unknown>, unsubscribe: () => void): Promise<Subscription> {
+  try {
+    await begin();
+  } catch (error) {
+    unsubscribe();
+    throw error;
+  }
+  return subscription(unsubscribe);
+}
+
 export interface ListenOptions {
   /** Whether the process stays alive until this ends, or the signalbox is closed. True unless said otherwise. */
   readonly keepAlive?: boolean;
@@ -47,14 +58,10 @@ export async function listening(
   begin: () => Promise<Subscription>,
 ): Promise<Subscription> {
   const over = keepingAlive(host, options);
-  try {
-    const begun = await begin();
-    return subscription(() => {
-      begun.unsubscribe();
-      over();
-    });
-  } catch (error) {
+  let listens: Subscription | undefined;
+  const unsubscribe = (): void => {
+    listens?.unsubscribe();
     over();
-    throw error;
-  }
+  };
+  return begun(async () => (listens = await begin()), unsubscribe);
 }

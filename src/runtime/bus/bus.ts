@@ -11,7 +11,7 @@ import {
   type Store,
   Value,
 } from '../../store/index.ts';
-import { LISTEN, listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
+import { begun, LISTEN, listening, type ListenOptions, type Subscription } from '../subscription.ts';
 import { oneOf, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { ALL_PLAIN, keyOf, plainKey, plainRange } from './keys.ts';
 import { type BusHandler, Watcher } from './watcher.ts';
@@ -143,15 +143,12 @@ export class Bus implements AsyncDisposable {
     refuseUnlessFunction('the handler', handler);
     refuseWrongValues(options, LISTEN);
     const host = { clock: this.#clock, stopped: this.#stopped };
-    const watching = await listening(host, options, async () => {
+    const watching = await listening(host, options, () => {
       const watcher = new Watcher(this.#store, this.#clock, plainRange(prefix), handler, this.#stopped);
-      try {
-        await watcher.start();
-      } catch (error) {
-        watcher.stop();
-        throw error;
-      }
-      return subscription(() => watcher.stop());
+      return begun(
+        () => watcher.start(),
+        () => watcher.stop(),
+      );
     });
     this.#lastId += 1;
     this.#watches.set(this.#lastId, watching);

@@ -7,7 +7,7 @@ import { shown } from '../../failure.ts';
 import { type KeyValue, readRange, type Revision } from '../../store/index.ts';
 import { ifUnchanged } from '../../store/operations.ts';
 import { encode, stateKey, checked, type Fields } from '../layout.ts';
-import { listening, type ListenOptions, type Subscription, subscription } from '../subscription.ts';
+import { begun, listening, type ListenOptions, type Subscription } from '../subscription.ts';
 import { frozenCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../../store/follow.ts';
@@ -111,17 +111,14 @@ export function followTopology(
       over.abort();
       queue.stop();
     };
-    try {
+    const begin = async (): Promise<void> => {
       const changes = (seen: { readonly changes: readonly { kind: string; pair?: KeyValue }[] }): void => {
         for (const { pair } of seen.changes) if (pair !== undefined) saw(pair);
       };
       await follow(runtime.store, runtime.clock, { key: KEY }, { changes, resync: read }, signal);
       await read();
-    } catch (error) {
-      stop();
-      throw error;
-    }
-    return subscription(stop);
+    };
+    return begun(begin, stop);
   });
 }
 

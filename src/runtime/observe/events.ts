@@ -30,7 +30,7 @@ import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver, Runtime } from '../runtime.ts';
 import { malformedBy } from '../stored.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
-import { type Subscription, subscription } from '../subscription.ts';
+import { begun, type Subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
 
@@ -102,30 +102,20 @@ export class Events implements FeedListener, RuntimeObserver {
       subscriber.stop();
       this.#subscribers.delete(subscriber);
     };
-    try {
+    return begun(async () => {
       if (!pattern.startsWith('task:')) await this.#followRecords();
       // The second watch is only for subscribers that ask for tasks.
       if (pattern === '*' || pattern === 'resync' || pattern.startsWith('task:')) await this.#feed.listen(this);
-    } catch (error) {
-      unsubscribe();
-      throw error;
-    }
-    return subscription(unsubscribe);
+    }, unsubscribe);
   }
 
   /** For the runtime itself. Resolves once the store has confirmed the watch. */
   async listen(source: EventSource, listener: RevisionListener): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     const listeners = this.#listeners[source];
-    const unsubscribe = (): void => void listeners.delete(listener);
     listeners.add(listener);
-    try {
-      await (source === 'records' ? this.#followRecords() : this.#feed.listen(this));
-    } catch (error) {
-      unsubscribe();
-      throw error;
-    }
-    return subscription(unsubscribe);
+    const begin = (): Promise<unknown> => (source === 'records' ? this.#followRecords() : this.#feed.listen(this));
+    return begun(begin, () => void listeners.delete(listener));
   }
 
   #follow(): Promise<unknown> {

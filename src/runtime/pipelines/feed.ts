@@ -6,6 +6,7 @@ import { follow, startsOnce } from '../../store/follow.ts';
 import { type RecordDocument, checked, type Fields } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { readEach } from '../stored.ts';
+import { begun } from '../subscription.ts';
 import { ALL_PIPELINES, pipelineKeys, pipelineOfState } from './keys.ts';
 
 /** The record of a pipeline, at a revision. */
@@ -59,12 +60,7 @@ export class PipelineFeed {
   }
 
   async #listening(stop: () => void): Promise<() => void> {
-    try {
-      await this.#following();
-    } catch (error) {
-      stop();
-      throw error;
-    }
+    await begun(this.#following, stop);
     return stop;
   }
 

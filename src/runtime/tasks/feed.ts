@@ -3,6 +3,7 @@ import { BACKOFF_OWNER, type Event, type ToldEvent, unpublished } from '../../co
 import type { Change, Changes, Revision } from '../../store/index.ts';
 import { follow, startsOnce } from '../../store/follow.ts';
 import type { Runtime } from '../runtime.ts';
+import { begun } from '../subscription.ts';
 import { ALL_TASKS, partOf, taskResource, type TaskPart } from './keys.ts';
 import { withPart } from './reading.ts';
 
@@ -30,12 +31,7 @@ export class TaskFeed {
     // A resync skips changes up to a revision that only the listeners it began with have caught up to.
     while (this.#resyncing !== undefined) await this.#resyncing.catch(() => undefined);
     this.#listeners.add(listener);
-    try {
-      await this.#following();
-    } catch (error) {
-      this.#listeners.delete(listener);
-      throw error;
-    }
+    await begun(this.#following, () => void this.#listeners.delete(listener));
   }
 
   #follow(): Promise<unknown> {
