@@ -19,6 +19,7 @@ import { Faults } from './faults.ts';
 import { Network, Post, withHealthOf } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
+import { noteSignals } from './signals.ts';
 import { noticeUnhandled } from './unhandled.ts';
 import type { User } from './user.ts';
 import { kindOf, runsWitnessed, type Workload } from './workloads.ts';
@@ -62,6 +63,7 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   world.takesTurns = isWitnessed || kindOf(workload).takesTurns === true;
   const simulation = new Simulation(world, checker, store, random, workload, isWitnessed);
   const unhandled = noticeUnhandled(checker);
+  const signals = noteSignals();
   try {
     await simulation.run();
   } catch (error) {
@@ -69,6 +71,7 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   } finally {
     simulation.stop();
     unhandled.stop();
+    signals.free();
   }
   const { violation, grants } = checker;
   const { faults } = simulation;
