@@ -19,7 +19,8 @@ export function noteSignals(): { free(): void } {
       AbortSignal.any = any;
       for (const signal of combined) {
         // Aborting would do as well, but then the listeners would run, in processes that no longer exist.
-        for (const listener of getEventListeners(signal, 'abort')) signal.removeEventListener('abort', listener);
+        for (const listener of getEventListeners(signal, 'abort'))
+          signal.removeEventListener('abort', listener as EventListener);
       }
     },
   };

@@ -140,7 +140,7 @@ class Simulation {
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && !(this.#isAdministered && forgotten.length === 0); spell++) {
       const before = this.#progress(forgotten);
-      await this.#for(CALM_MS, () => this.#isAdministered && !this.#workers.some(isUnfinished));
+      await this.#for(CALM_MS, () => this.#isAdministered && !this.#workers.some((user) => user.isUnfinished));
       forgotten = this.#unfinished();
       if (this.#progress(forgotten) === before) break;
     }
@@ -209,7 +209,7 @@ class Simulation {
   }
 
   #unfinished(): readonly User[] {
-    return this.#workers.filter(isUnfinished);
+    return this.#workers.filter((user) => user.isUnfinished);
   }
 
   /** Waits until the leases of crashed processes end and late requests arrive. */
@@ -397,8 +397,4 @@ class Simulation {
     this.#world.forgottenAt = this.#world.now;
     this.#world.note('', `history up to ${revision} is forgotten`);
   }
-}
-
-function isUnfinished({ isDone, process }: User): boolean {
-  return !isDone && !process.isDead;
 }
