@@ -15,7 +15,7 @@ import { type Workload, workloadOf, WORKLOADS } from './workloads.ts';
 /** No seed takes this long, however busy the machine. */
 const SILENT_MS = 300_000;
 /**
- * After this many seeds, a new process takes over, because about 10 kB of each remain. Not much sooner: a new process is slow
+ * After this many seeds, a new process takes over, because a few kB of each remain. Not much sooner: a new process is slow
  * until V8 has compiled what runs often.
  */
 const SEEDS_PER_PROCESS = 10_000;

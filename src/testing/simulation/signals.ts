@@ -20,7 +20,7 @@ export function noteSignals(): { free(): void } {
       for (const signal of combined) {
         // Aborting would do as well, but then the listeners would run, in processes that no longer exist.
         for (const listener of getEventListeners(signal, 'abort'))
-          signal.removeEventListener('abort', listener as EventListener);
+          signal.removeEventListener('abort', listener as () => void);
       }
     },
   };
