@@ -15,10 +15,10 @@ import { type Workload, workloadOf, WORKLOADS } from './workloads.ts';
 /** No seed takes this long, however busy the machine. */
 const SILENT_MS = 300_000;
 /**
- * After this many seeds, a new process takes over: simulated processes that crash leave listeners on signals, and Node keeps such
- * signals, with the whole world behind them, for as long as it runs.
+ * After this many seeds, a new process takes over, because a few kB of each remain. Not much sooner: a new process is slow
+ * until V8 has compiled what runs often.
  */
-const SEEDS_PER_PROCESS = 500;
+const SEEDS_PER_PROCESS = 10_000;
 const NODE_OPTIONS = ['--max-semi-space-size=32', '--stack-trace-limit=0'];
 
 interface Failed {

@@ -19,6 +19,7 @@ import { Faults } from './faults.ts';
 import { Network, Post, withHealthOf } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
+import { noteSignals } from './signals.ts';
 import { noticeUnhandled } from './unhandled.ts';
 import type { User } from './user.ts';
 import { kindOf, runsWitnessed, type Workload } from './workloads.ts';
@@ -62,6 +63,7 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   world.takesTurns = isWitnessed || kindOf(workload).takesTurns === true;
   const simulation = new Simulation(world, checker, store, random, workload, isWitnessed);
   const unhandled = noticeUnhandled(checker);
+  const signals = noteSignals();
   try {
     await simulation.run();
   } catch (error) {
@@ -69,6 +71,7 @@ export async function simulate(seed: number, workload: Workload = 'holds', isTra
   } finally {
     simulation.stop();
     unhandled.stop();
+    signals.free();
   }
   const { violation, grants } = checker;
   const { faults } = simulation;
@@ -137,7 +140,7 @@ class Simulation {
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && !(this.#isAdministered && forgotten.length === 0); spell++) {
       const before = this.#progress(forgotten);
-      await this.#for(CALM_MS, () => this.#isAdministered && !this.#workers.some(isUnfinished));
+      await this.#for(CALM_MS, () => this.#isAdministered && !this.#workers.some((user) => user.isUnfinished));
       forgotten = this.#unfinished();
       if (this.#progress(forgotten) === before) break;
     }
@@ -206,7 +209,7 @@ class Simulation {
   }
 
   #unfinished(): readonly User[] {
-    return this.#workers.filter(isUnfinished);
+    return this.#workers.filter((user) => user.isUnfinished);
   }
 
   /** Waits until the leases of crashed processes end and late requests arrive. */
@@ -394,8 +397,4 @@ class Simulation {
     this.#world.forgottenAt = this.#world.now;
     this.#world.note('', `history up to ${revision} is forgotten`);
   }
-}
-
-function isUnfinished({ isDone, process }: User): boolean {
-  return !isDone && !process.isDead;
 }

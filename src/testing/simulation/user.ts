@@ -68,6 +68,11 @@ export abstract class User {
     this.neighbours = neighbours;
   }
 
+  /** Whether it still has something to do, in a process that lives. */
+  get isUnfinished(): boolean {
+    return !this.isDone && !this.process.isDead;
+  }
+
   /** A story that is listed twice runs twice as often. */
   protected abstract stories(): readonly Story[];
 
