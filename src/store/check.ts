@@ -4,16 +4,16 @@
  * put beside a deletion without end), the engines would do different things, so such a request is refused here.
  */
 import { Failure, shown } from '../failure.ts';
-import type { Compare, KeyRange, Operation, Read, Revision, Transaction } from './contract.ts';
+import type { Compare, KeyRange, Operation, Revision, Transaction } from './contract.ts';
 import { isBackwards, isInRange } from './key-order.ts';
 
 /** etcd's limit for the comparisons and for each branch; a nested transaction may use what those around it left over. */
 export const MOST_OPERATIONS = 128;
 
+// Every write of every process passes here, mostly in code that has run too rarely to be compiled. There, each call
+// costs more than what it does, so all of an operation is looked at in one place.
 export function checkTransaction(transaction: Transaction): void {
   checkShape(transaction, MOST_OPERATIONS);
-  checkOverlaps(transaction.success);
-  checkOverlaps(transaction.failure);
 }
 
 function checkShape({ compare, success, failure }: Transaction, most: number): void {
@@ -21,8 +21,8 @@ function checkShape({ compare, success, failure }: Transaction, most: number): v
   if (longest > most)
     throw invalid(`a transaction of ${longest} comparisons or operations`, `at most ${most} in each list`);
   for (let i = 0; i < compare.length; i++) checkCompare(compare[i] as Compare);
-  for (let i = 0; i < success.length; i++) checkOperation(success[i] as Operation, most - longest);
-  for (let i = 0; i < failure.length; i++) checkOperation(failure[i] as Operation, most - longest);
+  checkBranch(success, most - longest);
+  checkBranch(failure, most - longest);
 }
 
 function checkCompare(compare: Compare): void {
@@ -41,38 +41,48 @@ function checkCompare(compare: Compare): void {
   }
 }
 
-function checkOperation(operation: Operation, most: number): void {
-  switch (operation.do) {
-    case 'put':
-      checkKey(operation.key);
-      if (typeof operation.value !== 'object') throw invalid(`the value ${shown(operation.value)}`, 'a Value');
-      return;
-    case 'delete':
-      return checkRange(operation);
-    case 'read':
-      return checkRead(operation);
-    case 'transaction':
-      return checkShape(operation, most);
-    default:
-      throw invalid(`the operation ${shown(operation)}`, 'put, delete, read or transaction');
+/** `most`: for the lists of a nested transaction. */
+function checkBranch(operations: readonly Operation[], most: number): void {
+  let changing = 0;
+  for (let i = 0; i < operations.length; i++) {
+    const operation = operations[i] as Operation;
+    switch (operation.do) {
+      case 'put':
+        if (typeof operation.key !== 'string' || operation.key === '') throw invalidKey(operation.key);
+        if (typeof operation.value !== 'object') throw invalid(`the value ${shown(operation.value)}`, 'a Value');
+        changing += 1;
+        break;
+      case 'delete':
+        checkRange(operation);
+        changing += 1;
+        break;
+      case 'read':
+        checkRange(operation);
+        if (operation.limit !== undefined) checkLimit(operation.limit);
+        break;
+      case 'transaction':
+        checkShape(operation, most);
+        changing += 1;
+        break;
+      default:
+        throw invalid(`the operation ${shown(operation)}`, 'put, delete, read or transaction');
+    }
   }
+  if (changing > 1) checkOverlaps(operations);
 }
 
-function checkRead(read: Read): void {
-  checkRange(read);
-  const { limit } = read;
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0))
-    throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
+function checkLimit(limit: number): void {
+  if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
 }
 
-function checkRange(range: KeyRange): void {
-  checkKey(range.key);
-  if (range.end === '')
+function checkRange({ key, end }: KeyRange): void {
+  if (typeof key !== 'string' || key === '') throw invalidKey(key);
+  if (end === '')
     throw invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
 }
 
-function checkKey(key: string): void {
-  if (typeof key !== 'string' || key === '') throw invalid(`the key ${shown(key)}`, 'a string that is not empty');
+function invalidKey(key: string): Failure {
+  return invalid(`the key ${shown(key)}`, 'a string that is not empty');
 }
 
 /** Half a surrogate pair has no UTF-8 form: a store that writes bytes would silently store another key. */
@@ -107,18 +117,14 @@ const FEW = 8;
 
 /** No key may be put twice, or put and deleted, by operations that could be applied together. */
 function checkOverlaps(operations: readonly Operation[]): void {
-  const count = operations.length;
-  for (let i = 0; i < count; i++) {
+  if (operations.length > FEW) return checkManyOverlaps(operations);
+  for (let i = 1; i < operations.length; i++) {
     const operation = operations[i] as Operation;
-    if (operation.do !== 'transaction') continue;
-    checkOverlaps(operation.success);
-    checkOverlaps(operation.failure);
-  }
-  if (count <= FEW) {
-    for (let i = 1; i < count; i++)
-      for (let j = 0; j < i; j++) refuseClash(operations[i] as Operation, operations[j] as Operation);
-  } else {
-    checkManyOverlaps(operations);
+    if (operation.do === 'read') continue;
+    for (let j = 0; j < i; j++) {
+      const other = operations[j] as Operation;
+      if (other.do !== 'read') refuseClash(operation, other);
+    }
   }
 }
 
