@@ -2,7 +2,7 @@
  * A store whose calls all end. If an answer does not come in time, a read throws `unavailable`, and a call that may have
  * changed something throws `outcome-unknown`. So no caller hangs on a store that is stuck.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import {
   type Health,
@@ -32,10 +32,21 @@ export function withDeadlines(store: Store, clock: Clock, limitMs: number): Stor
   return bounded;
 }
 
+/** A call that has no answer yet. */
+interface Pending {
+  readonly since: number;
+  readonly mayHaveChanged: boolean;
+  readonly reject: (error: Failure) => void;
+}
+
 class BoundedStore implements Store {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #limitMs: number;
+  /** The oldest first. */
+  readonly #pending = new Set<Pending>();
+  /** One for all calls: their limit is the same, so the oldest is due first. Making one for each would cost more than the call. */
+  #timer: Timer | undefined;
   over?: AbortSignal;
   historyIsShared?: boolean;
   isOfSeveralUsers?: boolean;
@@ -91,22 +102,37 @@ class BoundedStore implements Store {
 
   within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.timer(this.#limitMs, () => {
-        const message = `the store has not answered for ${this.#limitMs} ms`;
-        reject(mayHaveChanged ? new Failure('outcome-unknown', message) : new Failure('unavailable', message));
-      });
+      const pending = { since: this.#clock.monotonic(), mayHaveChanged, reject };
+      this.#pending.add(pending);
+      this.#timer ??= this.#clock.timer(this.#limitMs, this.#giveUpOverdue);
       answer.then(
         (value) => {
-          timer.cancel();
+          this.#pending.delete(pending);
           resolve(value);
         },
         (error: Error) => {
-          timer.cancel();
+          this.#pending.delete(pending);
           reject(error);
         },
       );
     });
   }
+
+  /** Most often the calls it was started for were answered long ago. */
+  readonly #giveUpOverdue = (): void => {
+    this.#timer = undefined;
+    const now = this.#clock.monotonic();
+    for (const pending of this.#pending) {
+      const leftMs = pending.since + this.#limitMs - now;
+      if (leftMs > 0) {
+        this.#timer = this.#clock.timer(leftMs, this.#giveUpOverdue);
+        return;
+      }
+      this.#pending.delete(pending);
+      const message = `the store has not answered for ${this.#limitMs} ms`;
+      pending.reject(new Failure(pending.mayHaveChanged ? 'outcome-unknown' : 'unavailable', message));
+    }
+  };
 }
 
 function end(watch: Watch): unknown {
