@@ -10,8 +10,8 @@ import { isBackwards, isInRange } from './key-order.ts';
 /** etcd's limit for the comparisons and for each branch; a nested transaction may use what those around it left over. */
 export const MOST_OPERATIONS = 128;
 
-// Every write of every process passes here, mostly in code that has run too rarely to be compiled. There, each call
-// costs more than what it does, so all of an operation is looked at in one place.
+// A process that makes few writes runs this before it is compiled. Then each call costs more than what it does, so a list
+// is checked in one loop.
 export function checkTransaction(transaction: Transaction): void {
   checkShape(transaction, MOST_OPERATIONS);
 }
@@ -20,24 +20,28 @@ function checkShape({ compare, success, failure }: Transaction, most: number): v
   const longest = Math.max(compare.length, success.length, failure.length);
   if (longest > most)
     throw invalid(`a transaction of ${longest} comparisons or operations`, `at most ${most} in each list`);
-  for (let i = 0; i < compare.length; i++) checkCompare(compare[i] as Compare);
+  checkComparisons(compare);
   checkBranch(success, most - longest);
   checkBranch(failure, most - longest);
 }
 
-function checkCompare(compare: Compare): void {
-  checkRange(compare);
-  switch (compare.target) {
-    case 'version':
-    case 'create':
-    case 'mod':
-      return;
-    case 'value':
-    case 'lease':
-      if (compare.is === '=' || compare.is === '!=') return;
-      throw invalid(`comparing a ${compare.target} with ${shown(compare.is)}`, '= or !=');
-    default:
-      throw invalid(`comparing ${shown((compare as Compare).target)}`, 'version, create, mod, value or lease');
+function checkComparisons(comparisons: readonly Compare[]): void {
+  for (let i = 0; i < comparisons.length; i++) {
+    const compare = comparisons[i] as Compare;
+    const { key, end, target, is } = compare;
+    if (typeof key !== 'string' || key === '' || end === '') throw invalidRange(compare);
+    switch (target) {
+      case 'version':
+      case 'create':
+      case 'mod':
+        break;
+      case 'value':
+      case 'lease':
+        if (is !== '=' && is !== '!=') throw invalid(`comparing a ${target} with ${shown(is)}`, '= or !=');
+        break;
+      default:
+        throw invalid(`comparing ${shown(target)}`, 'version, create, mod, value or lease');
+    }
   }
 }
 
@@ -47,42 +51,40 @@ function checkBranch(operations: readonly Operation[], most: number): void {
   for (let i = 0; i < operations.length; i++) {
     const operation = operations[i] as Operation;
     switch (operation.do) {
+      case 'transaction':
+        checkShape(operation, most);
+        changing += 1;
+        continue;
       case 'put':
-        if (typeof operation.key !== 'string' || operation.key === '') throw invalidKey(operation.key);
         if (typeof operation.value !== 'object') throw invalid(`the value ${shown(operation.value)}`, 'a Value');
         changing += 1;
         break;
       case 'delete':
-        checkRange(operation);
         changing += 1;
         break;
-      case 'read':
-        checkRange(operation);
-        if (operation.limit !== undefined) checkLimit(operation.limit);
+      case 'read': {
+        const { limit } = operation;
+        if (limit !== undefined && !(limit > 0 && Number.isSafeInteger(limit)))
+          throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
         break;
-      case 'transaction':
-        checkShape(operation, most);
-        changing += 1;
-        break;
+      }
       default:
         throw invalid(`the operation ${shown(operation)}`, 'put, delete, read or transaction');
     }
+    const { key, end }: KeyRange = operation;
+    if (typeof key !== 'string' || key === '' || end === '') throw invalidRange(operation);
   }
   if (changing > 1) checkOverlaps(operations);
 }
 
-function checkLimit(limit: number): void {
-  if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
+function checkRange(range: KeyRange): void {
+  const { key, end } = range;
+  if (typeof key !== 'string' || key === '' || end === '') throw invalidRange(range);
 }
 
-function checkRange({ key, end }: KeyRange): void {
-  if (typeof key !== 'string' || key === '') throw invalidKey(key);
-  if (end === '')
-    throw invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
-}
-
-function invalidKey(key: string): Failure {
-  return invalid(`the key ${shown(key)}`, 'a string that is not empty');
+function invalidRange({ key }: KeyRange): Failure {
+  if (typeof key !== 'string' || key === '') return invalid(`the key ${shown(key)}`, 'a string that is not empty');
+  return invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
 }
 
 /** Half a surrogate pair has no UTF-8 form: a store that writes bytes would silently store another key. */
