@@ -27,15 +27,20 @@ export function withDeadlines(store: Store, clock: Clock, limitMs: number): Stor
   if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
   if (store.keepLeaseAliveNow !== undefined) bounded.keepLeaseAliveNow = (id) => store.keepLeaseAliveNow!(id);
   if (store.endLeaseWith !== undefined) {
-    bounded.endLeaseWith = (id, processes, signal) => bounded.within(store.endLeaseWith!(id, processes, signal), true);
+    bounded.endLeaseWith = (id, processes, signal) =>
+      bounded.within(store.endLeaseWith!(id, processes, signal), ALWAYS);
   }
   return bounded;
 }
 
+const ALWAYS = (): boolean => true;
+const NEVER = (): boolean => false;
+
 /** A call that has no answer yet. */
 interface Pending {
   readonly since: number;
-  readonly mayHaveChanged: boolean;
+  /** Whether it may have changed something; asked only if its time is over. */
+  readonly mayHaveChanged: () => boolean;
   readonly reject: (error: Failure) => void;
 }
 
@@ -61,46 +66,46 @@ class BoundedStore implements Store {
   }
 
   transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
-    return this.within(this.#store.transaction(transaction, signal), !readsOnly(transaction));
+    return this.within(this.#store.transaction(transaction, signal), () => !readsOnly(transaction));
   }
 
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch> {
     const opening = this.#store.watch(range, since, signal, hint);
-    const opened = this.within(opening, false);
+    const opened = this.within(opening, NEVER);
     // Ends a watch that opens too late: nobody reads it, so it would buffer all changes.
     opened.catch(() => opening.then(end)).catch(() => undefined);
     return opened;
   }
 
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
-    return this.within(this.#store.grantLease(ttlMs, signal), true);
+    return this.within(this.#store.grantLease(ttlMs, signal), ALWAYS);
   }
 
   keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
-    return this.within(this.#store.keepLeaseAlive(id, signal), false);
+    return this.within(this.#store.keepLeaseAlive(id, signal), NEVER);
   }
 
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
-    return this.within(this.#store.revokeLease(id, signal), true);
+    return this.within(this.#store.revokeLease(id, signal), ALWAYS);
   }
 
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
-    return this.within(this.#store.leaseState(id, signal), false);
+    return this.within(this.#store.leaseState(id, signal), NEVER);
   }
 
   compact(revision: Revision, signal?: AbortSignal): Promise<void> {
-    return this.within(this.#store.compact(revision, signal), true);
+    return this.within(this.#store.compact(revision, signal), ALWAYS);
   }
 
   health(signal?: AbortSignal): Promise<Health> {
-    return this.within(this.#store.health(signal), false);
+    return this.within(this.#store.health(signal), NEVER);
   }
 
   close(): Promise<void> {
-    return this.within(this.#store.close(), false);
+    return this.within(this.#store.close(), NEVER);
   }
 
-  within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
+  within<T>(answer: Promise<T>, mayHaveChanged: () => boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       const pending = { since: this.#clock.monotonic(), mayHaveChanged, reject };
       this.#pending.add(pending);
@@ -130,7 +135,7 @@ class BoundedStore implements Store {
       }
       this.#pending.delete(pending);
       const message = `the store has not answered for ${this.#limitMs} ms`;
-      pending.reject(new Failure(pending.mayHaveChanged ? 'outcome-unknown' : 'unavailable', message));
+      pending.reject(new Failure(pending.mayHaveChanged() ? 'outcome-unknown' : 'unavailable', message));
     }
   };
 }
