@@ -34,11 +34,6 @@ const LONGEST_DELAY_MS = 2 ** 31 - 1;
 // Bound once: a handoff reads this clock some twenty times, and the global `process` is a getter.
 const { hrtime } = process;
 
-/** The timer that keeps the process alive: one for all who wait, since making one costs more than the wait. */
-let alive: NodeJS.Timeout | undefined;
-/** How many wait. */
-let waiting = 0;
-
 export const systemClock: Clock = {
   now: () => Date.now(),
   // Not `performance.now()`, which starts at zero in every process.
@@ -62,16 +57,8 @@ export const systemClock: Clock = {
   },
   afterOthers: (call) => void setImmediate(call),
   keepAlive() {
-    alive ??= setInterval(() => undefined, LONGEST_DELAY_MS);
-    if (waiting++ === 0) alive.ref();
-    let isWaiting = true;
-    return {
-      cancel() {
-        if (!isWaiting) return;
-        isWaiting = false;
-        if (--waiting === 0) alive?.unref();
-      },
-    };
+    const handle = setInterval(() => undefined, LONGEST_DELAY_MS);
+    return { cancel: () => clearInterval(handle) };
   },
 };
 
