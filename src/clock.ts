@@ -31,12 +31,16 @@ export interface Timer {
 /** 24.8 days. Longer delays overflow Node's timers, which would then fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
+// Bound once: a handoff reads this clock some twenty times, and the global `process` is a getter.
+const { hrtime } = process;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   // Not `performance.now()`, which starts at zero in every process.
   monotonic() {
-    const [seconds, nanoseconds] = process.hrtime();
-    return seconds * 1e3 + nanoseconds / 1e6;
+    const time = hrtime();
+    // By index: taking an array apart calls its iterator.
+    return time[0] * 1e3 + time[1] / 1e6;
   },
   // Other systems compute it from the wall clock.
   uptime: () => (process.platform === 'linux' ? uptime() * 1e3 : undefined),

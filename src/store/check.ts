@@ -4,75 +4,87 @@
  * put beside a deletion without end), the engines would do different things, so such a request is refused here.
  */
 import { Failure, shown } from '../failure.ts';
-import type { Compare, KeyRange, Operation, Read, Revision, Transaction } from './contract.ts';
+import type { Compare, KeyRange, Operation, Revision, Transaction } from './contract.ts';
 import { isBackwards, isInRange } from './key-order.ts';
 
 /** etcd's limit for the comparisons and for each branch; a nested transaction may use what those around it left over. */
 export const MOST_OPERATIONS = 128;
 
+// A process that makes few writes runs this before it is compiled. Then each call costs more than what it does, so a list
+// is checked in one loop.
 export function checkTransaction(transaction: Transaction): void {
   checkShape(transaction, MOST_OPERATIONS);
-  checkOverlaps(transaction.success);
-  checkOverlaps(transaction.failure);
 }
 
 function checkShape({ compare, success, failure }: Transaction, most: number): void {
   const longest = Math.max(compare.length, success.length, failure.length);
   if (longest > most)
     throw invalid(`a transaction of ${longest} comparisons or operations`, `at most ${most} in each list`);
-  for (let i = 0; i < compare.length; i++) checkCompare(compare[i] as Compare);
-  for (let i = 0; i < success.length; i++) checkOperation(success[i] as Operation, most - longest);
-  for (let i = 0; i < failure.length; i++) checkOperation(failure[i] as Operation, most - longest);
+  checkComparisons(compare);
+  checkBranch(success, most - longest);
+  checkBranch(failure, most - longest);
 }
 
-function checkCompare(compare: Compare): void {
-  checkRange(compare);
-  switch (compare.target) {
-    case 'version':
-    case 'create':
-    case 'mod':
-      return;
-    case 'value':
-    case 'lease':
-      if (compare.is === '=' || compare.is === '!=') return;
-      throw invalid(`comparing a ${compare.target} with ${shown(compare.is)}`, '= or !=');
-    default:
-      throw invalid(`comparing ${shown((compare as Compare).target)}`, 'version, create, mod, value or lease');
+function checkComparisons(comparisons: readonly Compare[]): void {
+  for (let i = 0; i < comparisons.length; i++) {
+    const compare = comparisons[i] as Compare;
+    const { key, end, target, is } = compare;
+    if (typeof key !== 'string' || key === '' || end === '') throw invalidRange(compare);
+    switch (target) {
+      case 'version':
+      case 'create':
+      case 'mod':
+        break;
+      case 'value':
+      case 'lease':
+        if (is !== '=' && is !== '!=') throw invalid(`comparing a ${target} with ${shown(is)}`, '= or !=');
+        break;
+      default:
+        throw invalid(`comparing ${shown(target)}`, 'version, create, mod, value or lease');
+    }
   }
 }
 
-function checkOperation(operation: Operation, most: number): void {
-  switch (operation.do) {
-    case 'put':
-      checkKey(operation.key);
-      if (typeof operation.value !== 'object') throw invalid(`the value ${shown(operation.value)}`, 'a Value');
-      return;
-    case 'delete':
-      return checkRange(operation);
-    case 'read':
-      return checkRead(operation);
-    case 'transaction':
-      return checkShape(operation, most);
-    default:
-      throw invalid(`the operation ${shown(operation)}`, 'put, delete, read or transaction');
+/** `most`: for the lists of a nested transaction. */
+function checkBranch(operations: readonly Operation[], most: number): void {
+  let changing = 0;
+  for (let i = 0; i < operations.length; i++) {
+    const operation = operations[i] as Operation;
+    switch (operation.do) {
+      case 'transaction':
+        checkShape(operation, most);
+        changing += 1;
+        continue;
+      case 'put':
+        if (typeof operation.value !== 'object') throw invalid(`the value ${shown(operation.value)}`, 'a Value');
+        changing += 1;
+        break;
+      case 'delete':
+        changing += 1;
+        break;
+      case 'read': {
+        const { limit } = operation;
+        if (limit !== undefined && !(limit > 0 && Number.isSafeInteger(limit)))
+          throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
+        break;
+      }
+      default:
+        throw invalid(`the operation ${shown(operation)}`, 'put, delete, read or transaction');
+    }
+    const { key, end }: KeyRange = operation;
+    if (typeof key !== 'string' || key === '' || end === '') throw invalidRange(operation);
   }
-}
-
-function checkRead(read: Read): void {
-  checkRange(read);
-  const { limit } = read;
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0))
-    throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
+  if (changing > 1) checkOverlaps(operations);
 }
 
 function checkRange(range: KeyRange): void {
-  checkKey(range.key);
-  if (range.end === '')
-    throw invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
+  const { key, end } = range;
+  if (typeof key !== 'string' || key === '' || end === '') throw invalidRange(range);
 }
 
-function checkKey(key: string): void {
-  if (typeof key !== 'string' || key === '') throw invalid(`the key ${shown(key)}`, 'a string that is not empty');
+function invalidRange({ key }: KeyRange): Failure {
+  if (typeof key !== 'string' || key === '') return invalid(`the key ${shown(key)}`, 'a string that is not empty');
+  return invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
 }
 
 /** Half a surrogate pair has no UTF-8 form: a store that writes bytes would silently store another key. */
@@ -107,18 +119,14 @@ const FEW = 8;
 
 /** No key may be put twice, or put and deleted, by operations that could be applied together. */
 function checkOverlaps(operations: readonly Operation[]): void {
-  const count = operations.length;
-  for (let i = 0; i < count; i++) {
+  if (operations.length > FEW) return checkManyOverlaps(operations);
+  for (let i = 1; i < operations.length; i++) {
     const operation = operations[i] as Operation;
-    if (operation.do !== 'transaction') continue;
-    checkOverlaps(operation.success);
-    checkOverlaps(operation.failure);
-  }
-  if (count <= FEW) {
-    for (let i = 1; i < count; i++)
-      for (let j = 0; j < i; j++) refuseClash(operations[i] as Operation, operations[j] as Operation);
-  } else {
-    checkManyOverlaps(operations);
+    if (operation.do === 'read') continue;
+    for (let j = 0; j < i; j++) {
+      const other = operations[j] as Operation;
+      if (other.do !== 'read') refuseClash(operation, other);
+    }
   }
 }
 

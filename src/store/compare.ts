@@ -2,30 +2,31 @@
 import type { Compare, KeyValue } from './contract.ts';
 
 export function holds(compare: Compare, pair: KeyValue | undefined): boolean {
+  let actual: number;
   switch (compare.target) {
     case 'version':
-      return holdsOfNumber(compare.is, pair === undefined ? 0 : pair.version, compare.than);
+      actual = pair === undefined ? 0 : pair.version;
+      break;
     case 'create':
-      return holdsOfNumber(compare.is, pair === undefined ? 0 : pair.createRevision, compare.than);
+      actual = pair === undefined ? 0 : pair.createRevision;
+      break;
     case 'mod':
-      return holdsOfNumber(compare.is, pair === undefined ? 0 : pair.modRevision, compare.than);
+      actual = pair === undefined ? 0 : pair.modRevision;
+      break;
     case 'lease':
       return (compare.is === '=') === ((pair === undefined ? null : pair.lease) === compare.than);
     case 'value':
       // A missing key is neither equal nor unequal: it must not pass for a key with another value.
       return pair !== undefined && (compare.is === '=') === (pair.value.text === compare.than);
   }
-}
-
-function holdsOfNumber(is: '=' | '!=' | '<' | '>', actual: number, than: number): boolean {
-  switch (is) {
+  switch (compare.is) {
     case '=':
-      return actual === than;
+      return actual === compare.than;
     case '!=':
-      return actual !== than;
+      return actual !== compare.than;
     case '<':
-      return actual < than;
+      return actual < compare.than;
     case '>':
-      return actual > than;
+      return actual > compare.than;
   }
 }

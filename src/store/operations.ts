@@ -43,17 +43,14 @@ export class Operations {
 
   /** Adds a read, and returns the place of its result. */
   read(range: ReadRange): Place<ReadResult> {
-    return this.#place({ do: 'read', ...range });
+    const place = this.list.push({ do: 'read', ...range }) - 1;
+    return { in: (results) => results[place] as ReadResult };
   }
 
   /** A nested transaction: its result says whether its own comparisons held. */
   nest(transaction: Transaction): Place<NestedResult> {
-    return this.#place({ do: 'transaction', ...transaction });
-  }
-
-  #place<Result extends OperationResult>(operation: Operation): Place<Result> {
-    const place = this.list.push(operation) - 1;
-    return { in: (results) => results[place] as Result };
+    const place = this.list.push({ do: 'transaction', ...transaction }) - 1;
+    return { in: (results) => results[place] as NestedResult };
   }
 
   /** Returns a transaction that compares nothing. */

@@ -7,7 +7,7 @@
  * bells were not rung because their writer was killed first. Any other time there only costs one more ring.
  */
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Revision } from '../contract.ts';
 import { randomHex } from '../../host/index.ts';
@@ -172,12 +172,18 @@ export class Listeners {
    * cannot be read.
    */
   announce(made: readonly Made[], version: number, own: string | undefined): boolean {
-    let concerned: Rings;
+    const concerned: Rings = new Map();
     try {
-      concerned = this.concernedBy(made.flatMap(touchedBy), version);
+      this.#readIfChanged(version);
     } catch {
       // The changes are committed, whatever happens here; the process on duty rings again.
       return false;
+    }
+    for (const { revision, changes, lease } of made) {
+      for (const change of changes) {
+        const key = change.kind === 'put' ? change.pair.key : change.key;
+        this.#addConcerned(concerned, key, lease !== null, revision);
+      }
     }
     if (own !== undefined) concerned.delete(own);
     this.ringAll(concerned);
@@ -235,28 +241,32 @@ export class Listeners {
    * has it.
    */
   concernedBy(touched: readonly Touched[], version: number): Rings {
-    if (version !== this.#version) this.#read(version);
+    this.#readIfChanged(version);
     const concerned: Rings = new Map();
     for (const { key, wentWithLease, revision } of touched) {
-      for (const { bell, isPatient } of this.#keys.get(key) ?? []) {
-        if (wentWithLease || !isPatient) add(concerned, bell, revision);
-      }
-      for (const { bell, isPatient, isWanted } of this.#ranges) {
-        if ((wentWithLease || !isPatient) && isWanted(key)) add(concerned, bell, revision);
-      }
+      this.#addConcerned(concerned, key, wentWithLease, revision);
     }
     return concerned;
   }
 
+  #addConcerned(concerned: Rings, key: string, wentWithLease: boolean, revision: Revision): void {
+    for (const { bell, isPatient } of this.#keys.get(key) ?? []) {
+      if (wentWithLease || !isPatient) add(concerned, bell, revision);
+    }
+    for (const { bell, isPatient, isWanted } of this.#ranges) {
+      if ((wentWithLease || !isPatient) && isWanted(key)) add(concerned, bell, revision);
+    }
+  }
+
   all(version: number): Set<string> {
-    if (version !== this.#version) this.#read(version);
+    this.#readIfChanged(version);
     return new Set([...[...this.#keys.values()].flat(), ...this.#ranges].map(({ bell }) => bell));
   }
 
   /** The last committed revision that the bell was rung for. Undefined if it is not known. */
   rungFor(bell: string): Revision | undefined {
     try {
-      const seconds = lstatSync(join(this.#directory, bell)).atimeMs / 1000;
+      const seconds = lstatSync(this.#pathOf(bell)).atimeMs / 1000;
       // A revision is a whole number of seconds. A fraction means that some program set a time of day, which on a
       // machine whose clock starts in 1970 could otherwise pass for a revision.
       return Number.isInteger(seconds) ? seconds : undefined;
@@ -272,13 +282,19 @@ export class Listeners {
       return;
     }
     try {
-      touch(join(this.#directory, bell), Date.now(), revision);
+      touch(this.#pathOf(bell), Date.now(), revision);
     } catch {
       // Its owner is gone, and will be taken off the list; or the owner finds the change when it next looks by itself.
     }
   }
 
-  #read(version: number): void {
+  /** Bell names are plain, so that there is nothing for `join` to do, which reads a path letter by letter. */
+  #pathOf(bell: string): string {
+    return `${this.#directory}${sep}${bell}`;
+  }
+
+  #readIfChanged(version: number): void {
+    if (version === this.#version) return;
     const texts = `${this.#connection.text('first')}, ${this.#connection.text('end')}`;
     const rows = this.#connection.sql(`SELECT bell, ${texts}, urgent FROM listener`).all() as ListenerRow[];
     this.#keys = new Map();
@@ -296,12 +312,4 @@ export class Listeners {
 
 function add(rings: Rings, bell: string, revision: Revision): void {
   rings.set(bell, Math.max(rings.get(bell) ?? NO_NEWS, revision));
-}
-
-function touchedBy({ revision, changes, lease }: Made): Touched[] {
-  return changes.map((change) => ({
-    key: change.kind === 'put' ? change.pair.key : change.key,
-    wentWithLease: lease !== null,
-    revision,
-  }));
 }

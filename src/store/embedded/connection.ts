@@ -7,6 +7,9 @@ export class Connection {
   readonly #database: Database;
   readonly #onClosed: () => void;
   readonly #statements = new Map<string, Statement>();
+  #begin: Statement | undefined;
+  #beginWrite: Statement | undefined;
+  #commit: Statement | undefined;
   #isClosed = false;
 
   /** Calls `onClosed` after SQLite has let go of the file. */
@@ -31,12 +34,14 @@ export class Connection {
 
   /** Throws at once, having done nothing, if another process is writing: `isBusy` tells. */
   write<T>(work: () => T): T {
-    return this.#within('BEGIN IMMEDIATE', work);
+    this.#beginWrite ??= this.sql('BEGIN IMMEDIATE');
+    return this.#within(this.#beginWrite, work);
   }
 
   /** Everything that `work` reads is of one moment. */
   read<T>(work: () => T): T {
-    return this.#within('BEGIN', work);
+    this.#begin ??= this.sql('BEGIN');
+    return this.#within(this.#begin, work);
   }
 
   /** Returns what `work` would lead to, then undoes it. Throws as `write` does. */
@@ -65,11 +70,12 @@ export class Connection {
     this.#onClosed();
   }
 
-  #within<T>(begin: string, work: () => T): T {
-    this.sql(begin).run();
+  #within<T>(begin: Statement, work: () => T): T {
+    begin.run();
     try {
       const result = work();
-      this.sql('COMMIT').run();
+      this.#commit ??= this.sql('COMMIT');
+      this.#commit.run();
       return result;
     } catch (error) {
       // Some errors have rolled it back already.

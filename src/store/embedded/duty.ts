@@ -25,7 +25,7 @@
  */
 import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { sep } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Clock, Timer } from '../../clock.ts';
 import { type ProcessIdentity, randomHex, thisProcess } from '../../host/index.ts';
@@ -352,7 +352,8 @@ export class Duty {
   }
 
   #path(name = this.#name): string {
-    const path = join(this.#directory, name);
+    // Every process looks at it when it is woken, and `join` reads a path letter by letter.
+    const path = `${this.#directory}${sep}${name}`;
     if (path.length <= LONGEST_PATH) return path;
     try {
       this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);

@@ -10,12 +10,12 @@ import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import { checkCompaction } from '../check.ts';
-import type { Change, Changes, Health, KeyRange, Revision, Transaction, TransactionResult } from '../contract.ts';
-import type { Connection } from './connection.ts';
+import type { Changes, Health, KeyRange, Revision, Transaction, TransactionResult } from '../contract.ts';
+import { applyTransaction } from '../plan.ts';
+import type { Connection, Statement } from './connection.ts';
 import { History, type Touched } from './history.ts';
 import { Keyspace } from './keyspace.ts';
 import { type Dues, Leases } from './leases.ts';
-import { apply } from './plan.ts';
 
 export interface State extends Dues {
   readonly revision: Revision;
@@ -65,6 +65,12 @@ const KEPT_REVISIONS = 16;
 const SPARE_PAGES = 512;
 const PAGES_AT_ONCE = 256;
 
+const STATE = `
+  SELECT revision, compacted, forgotten, leases, listeners, history_bytes AS historyBytes,
+    (SELECT min(deadline) FROM lease WHERE clock = ?) AS due,
+    EXISTS (SELECT 1 FROM lease WHERE clock < ?) OR EXISTS (SELECT 1 FROM lease WHERE clock > ?) AS strangers
+  FROM state`;
+
 const OVERDUE = Symbol('a lease is to be ended first');
 
 export class Engine {
@@ -73,6 +79,8 @@ export class Engine {
   readonly keys: Keyspace;
   readonly #history: History;
   readonly #limits: HistoryLimits;
+  #state: Statement | undefined;
+  #counters: Statement | undefined;
   /** Called with every revision that this process makes, after it is committed. */
   readonly #announce: (made: readonly Made[], listeners: number) => void;
 
@@ -85,7 +93,7 @@ export class Engine {
   ) {
     this.connection = connection;
     this.leases = new Leases(connection, clock, isGone);
-    this.keys = new Keyspace(connection);
+    this.keys = new Keyspace(connection, this.leases);
     this.#history = new History(connection);
     this.#limits = limits;
     this.#announce = announce;
@@ -93,15 +101,15 @@ export class Engine {
 
   transact(transaction: Transaction): TransactionResult {
     return this.write((state, made) => {
-      const { succeeded, results, changes } = apply(this.keys, this.leases, transaction, state.revision + 1);
-      return { succeeded, results, revision: this.#changed(changes, state, made).revision };
+      const { succeeded, results } = applyTransaction(this.keys, transaction);
+      return { succeeded, results, revision: this.#changed(state, made).revision };
     });
   }
 
   /** Runs a transaction that only reads: others may write meanwhile. */
   consult(transaction: Transaction): TransactionResult {
     return this.look(({ revision }) => {
-      const { succeeded, results } = apply(this.keys, this.leases, transaction, revision);
+      const { succeeded, results } = applyTransaction(this.keys, transaction);
       return { succeeded, results, revision };
     });
   }
@@ -140,18 +148,13 @@ export class Engine {
 
   state(): State {
     const clock = this.leases.own.id;
-    return this.connection
-      .sql(
-        `SELECT revision, compacted, forgotten, leases, listeners, history_bytes AS historyBytes,
-           (SELECT min(deadline) FROM lease WHERE clock = ?) AS due,
-           EXISTS (SELECT 1 FROM lease WHERE clock < ?) OR EXISTS (SELECT 1 FROM lease WHERE clock > ?) AS strangers
-         FROM state`,
-      )
-      .get(clock, clock, clock) as State;
+    this.#state ??= this.connection.sql(STATE);
+    return this.#state.get(clock, clock, clock) as State;
   }
 
   counters(): Counters {
-    return this.connection.sql('SELECT revision, forgotten, listeners FROM state').get() as Counters;
+    this.#counters ??= this.connection.sql('SELECT revision, forgotten, listeners FROM state');
+    return this.#counters.get() as Counters;
   }
 
   /** What is new to each of these watches, as of one moment; `compacted` for a watch whose news has been forgotten. */
@@ -187,12 +190,12 @@ export class Engine {
   write<T>(work: (state: State, made: Made[]) => T): T {
     const made: Made[] = [];
     let listeners = 0;
-    this.keys.forget();
     const result = this.connection.write(() => {
       let state = this.state();
       ({ listeners } = state);
+      this.keys.begin(state.revision + 1);
       const { over, noticed } = this.leases.judge(state);
-      this.leases.notice(noticed);
+      if (noticed.length > 0) this.leases.notice(noticed);
       if (over.length > 0) state = this.#end(over, state, made);
       return work(state, made);
     });
@@ -203,23 +206,21 @@ export class Engine {
 
   /** Everything that `read` sees is of one moment, without the keys of leases that are over. Changes nothing. */
   look<T>(read: (state: State) => T): T {
-    this.keys.forget();
     const found = this.connection.read(() => {
       const state = this.state();
       const { over, noticed } = this.leases.judge(state);
       if (over.length > 0) return OVERDUE;
       if (noticed.length === 0) this.leases.judged();
+      this.keys.begin(state.revision + 1);
       return read(state);
     });
     if (found !== OVERDUE) return found as T;
     return this.connection.attempt(() => {
       const state = this.state();
+      this.keys.begin(state.revision + 1);
       this.#end(this.leases.judge(state).over, state, []);
-      this.keys.forget();
       // The result has the revision before: the next revision belongs to the next write.
-      const seen = read(state);
-      this.keys.forget();
-      return seen;
+      return read(state);
     });
   }
 
@@ -236,19 +237,22 @@ export class Engine {
     let state = before;
     for (const id of ids) {
       this.leases.remove(id);
-      state = this.#changed(this.keys.deleteAttached(id, state.revision + 1), state, made, id);
+      this.keys.deleteAttached(id);
+      state = this.#changed(state, made, id);
     }
     return state;
   }
 
-  /** Returns the state after it. */
-  #changed(changes: readonly Change[], before: State, made: Made[], lease: number | null = null): State {
+  /** Makes a revision of what was changed since the last one. Returns the state after it. */
+  #changed(before: State, made: Made[], lease: number | null = null): State {
+    const changes = this.keys.takeChanged();
     if (changes.length === 0) return before;
     const revision = before.revision + 1;
     let bytes = this.#history.append(revision, changes, before.historyBytes, lease);
     if (revision % FORGET_AT_ONCE === 0) bytes -= this.#forget(revision - this.#limits.revisions);
     if (bytes > this.#limits.bytes) bytes -= this.#forgetBytes(bytes, revision);
     made.push({ revision, changes, lease });
+    this.keys.nextRevision = revision + 1;
     return { ...before, revision, historyBytes: Math.max(0, bytes) };
   }
 

@@ -1,7 +1,8 @@
 /** What the last revisions changed, for watches that start in the past, fall behind, or live in another process. */
 import type { Change, Changes, KeyRange, Revision } from '../contract.ts';
-import { type Connection, textOf } from './connection.ts';
-import { pairOf, rangeSql } from './keyspace.ts';
+import { NO_END } from '../key-order.ts';
+import { type Connection, type Statement, textOf } from './connection.ts';
+import { pairOf } from './keyspace.ts';
 
 interface HistoryRow {
   readonly revision: Revision;
@@ -25,42 +26,49 @@ const READ_AT_ONCE = 256;
 
 const BYTES = 'octet_length(key) + coalesce(octet_length(value), 0)';
 
+const INSERT = 'INSERT INTO history (revision, part, key, value, created, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?)';
+const IN_ORDER = 'ORDER BY revision, part';
+const COUNT = 'UPDATE state SET revision = ?, history_bytes = ?';
+
 export class History {
   readonly #connection: Connection;
+  readonly #after: string;
+  // What every handoff needs is looked up once.
+  #insert: Statement | undefined;
+  #count: Statement | undefined;
+  #afterOfKey: Statement | undefined;
+  #afterBetween: Statement | undefined;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    const texts = `${connection.text('key')}, ${connection.text('value')}`;
+    this.#after = `SELECT revision, ${texts}, created, version, lease FROM history WHERE revision > ?`;
   }
 
   /** `before`: the size of the history in bytes. `lease`: the lease whose end deleted these keys. Returns the new size. */
   append(revision: Revision, changes: readonly Change[], before: number, lease: number | null): number {
-    const insert = this.#connection.sql(
-      'INSERT INTO history (revision, part, key, value, created, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?)',
-    );
+    this.#insert ??= this.#connection.sql(INSERT);
+    this.#count ??= this.#connection.sql(COUNT);
     let bytes = before;
-    changes.forEach((change, part) => {
+    for (let part = 0; part < changes.length; part++) {
+      const change = changes[part] as Change;
       if (change.kind === 'delete') {
         bytes += Buffer.byteLength(change.key);
-        insert.run(revision, part, change.key, null, 0, 0, lease);
+        this.#insert.run(revision, part, change.key, null, 0, 0, lease);
       } else {
         const { key, value, createRevision, version, lease: of } = change.pair;
-        bytes += Buffer.byteLength(key) + Buffer.byteLength(value.text);
-        insert.run(revision, part, key, value.text, createRevision, version, of === null ? null : Number(of));
+        const { text } = value;
+        bytes += Buffer.byteLength(key) + Buffer.byteLength(text);
+        this.#insert.run(revision, part, key, text, createRevision, version, of === null ? null : Number(of));
       }
-    });
-    this.#connection.sql('UPDATE state SET revision = ?, history_bytes = ?').run(revision, bytes);
+    }
+    this.#count.run(revision, bytes);
     return bytes;
   }
 
   /** The changes in a range after `since`: the first revisions of them, each whole, and whether these are all. */
   after(since: Revision, range: KeyRange): { readonly changes: readonly Changes[]; readonly isAll: boolean } {
-    const [where, bound] = rangeSql(range);
-    const texts = `${this.#connection.text('key')}, ${this.#connection.text('value')}`;
-    const rows = this.#connection
-      .sql(
-        `SELECT revision, ${texts}, created, version, lease FROM history WHERE revision > ? AND ${where} ORDER BY revision, part`,
-      )
-      .iterate(since, ...bound) as IterableIterator<HistoryRow>;
+    const rows = this.#rowsAfter(since, range) as IterableIterator<HistoryRow>;
     const found: { revision: Revision; changes: Change[] }[] = [];
     let count = 0;
     for (const row of rows) {
@@ -71,6 +79,16 @@ export class History {
       count += 1;
     }
     return { changes: found, isAll: true };
+  }
+
+  #rowsAfter(since: Revision, { key, end }: KeyRange): IterableIterator<unknown> {
+    if (end === undefined) {
+      this.#afterOfKey ??= this.#connection.sql(`${this.#after} AND key = ? ${IN_ORDER}`);
+      return this.#afterOfKey.iterate(since, key);
+    }
+    if (end === NO_END) return this.#connection.sql(`${this.#after} AND key >= ? ${IN_ORDER}`).iterate(since, key);
+    this.#afterBetween ??= this.#connection.sql(`${this.#after} AND key >= ? AND key < ? ${IN_ORDER}`);
+    return this.#afterBetween.iterate(since, key, end);
   }
 
   /** The keys that were changed after `since`, each once, and whether the key went with its lease. */

@@ -131,8 +131,10 @@ export class Listening {
     };
   }
 
-  /** Announces changes that this handle made: to its own watches directly, to others by their bells. */
+  /** Announces changes that this handle made: to others by their bells, to its own watches directly. */
   announce(made: readonly Made[], version: number): void {
+    // The others first: a process that wakes takes a while until it reads.
+    if (this.#listeners.announce(made, version, this.#bell?.name)) this.relay.rangFor(made);
     for (const watch of this.#watches.keys()) {
       for (const changes of made) {
         if (!watch.offer(changes)) continue;
@@ -141,7 +143,6 @@ export class Listening {
         break;
       }
     }
-    if (this.#listeners.announce(made, version, this.#bell?.name)) this.relay.rangFor(made);
   }
 
   /**

@@ -58,6 +58,7 @@ export class EmbeddedStore implements Store {
   #renewed: LeaseRow | undefined;
   #checkSoon: NodeJS.Immediate | undefined;
   #isClosing = false;
+  #isRemoved = false;
   readonly #over = new AbortController();
   #closed: Promise<void> | undefined;
 
@@ -164,7 +165,7 @@ export class EmbeddedStore implements Store {
 
   keepLeaseAliveNow(id: LeaseId): boolean {
     const lease = this.#renewed;
-    if (lease?.id !== Number(id) || this.#closed !== undefined || this.over.aborted) return false;
+    if (lease?.id !== Number(id) || this.#closed !== undefined || this.#isRemoved) return false;
     try {
       if (inodeOf(this.#file) !== this.#inode) return false;
       if (!this.#engine.leases.renewAlone(lease, () => this.#listening.stayOnListAlong())) return false;
@@ -244,12 +245,13 @@ export class EmbeddedStore implements Store {
 
   #refuseIfClosed(): void {
     if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
-    if (this.over.aborted) throw this.#removal();
+    if (this.#isRemoved) throw this.#removal();
   }
 
   /** The store was removed. A process that opens it now finds another store, so the holds in this one are over. */
   #removed(): void {
-    if (this.over.aborted) return;
+    if (this.#isRemoved) return;
+    this.#isRemoved = true;
     for (const watch of [...this.#watches]) watch.fail(this.#removal());
     this.#over.abort(this.#removal());
   }

@@ -22,7 +22,7 @@ const LOOKS_AT_ONCE = 8;
  */
 const SHORT_PAUSES = 16;
 const LONGEST_PAUSE_MS = 64;
-/** How many turns are taken at once before the event loop goes on: some milliseconds. */
+/** After so many turns, which take some milliseconds, the next one lets the event loop go on first. */
 const MOST_IN_A_ROW = 64;
 
 export class Turns {
@@ -41,9 +41,9 @@ export class Turns {
   }
 
   /** Runs `work` at once if the file is not busy, and retries while it is. Throws whatever else `work` throws. */
-  async take<T>(work: () => T, signal?: AbortSignal): Promise<T> {
-    signal?.throwIfAborted();
-    if (this.#waiting.length > 0 || this.#isGreedy()) return this.#wait(work, signal);
+  take<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+    // A caller that only ever awaits work that is done at once would keep timers and sockets waiting for ever.
+    if (this.#waiting.length > 0 || ++this.#inARow > MOST_IN_A_ROW) return this.#wait(work, signal);
     return this.now(work, signal);
   }
 
@@ -60,6 +60,7 @@ export class Turns {
 
   #wait<T>(work: () => T, signal: AbortSignal | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
       const turn: Turn = {
         since: this.#clock.monotonic(),
         take: () => {
@@ -79,12 +80,6 @@ export class Turns {
     });
   }
 
-  /** A caller that only ever awaits work that is done at once would keep timers and sockets waiting for ever. */
-  #isGreedy(): boolean {
-    if (this.#inARow++ === 0) setImmediate(() => (this.#inARow = 0));
-    return this.#inARow > MOST_IN_A_ROW;
-  }
-
   #lookAgain(): void {
     this.#alive ??= this.#clock.keepAlive?.();
     if (this.#looks++ < LOOKS_AT_ONCE) {
@@ -98,6 +93,7 @@ export class Turns {
   }
 
   #look(): void {
+    this.#inARow = 0;
     for (let turn = this.#waiting[0]; turn !== undefined; turn = this.#waiting[0]) {
       if (!turn.take()) break;
       this.#waiting.shift();
