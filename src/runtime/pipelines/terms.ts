@@ -53,6 +53,8 @@ export interface DriveOptions {
   readonly onChange?: (record: PipelineRecord) => void;
   /** Gets the output of the commands as it comes. */
   readonly onOutput?: (phase: string, text: string) => void;
+  /** Gets what the driver itself has to say, such as that it ends what an earlier one left behind; `onOutput`, if not given. */
+  readonly onMessage?: (phase: string, message: string) => void;
   /** Called when it has to wait for another driver, or for the lease of one that was killed. */
   readonly onStandBy?: (other: OtherDriver) => void;
 }
@@ -104,6 +106,8 @@ export interface DriveAllOptions extends Pick<DriveOptions, 'graceMs' | 'hurryin
   readonly signal: AbortSignal;
   /** Gets the output of the commands as it comes, with the id of the pipeline and the name of the phase. */
   readonly onOutput?: (id: string, phase: string, text: string) => void;
+  /** Gets what the driver itself has to say about a phase; `onOutput`, if not given. */
+  readonly onMessage?: (id: string, phase: string, message: string) => void;
   /** Called when a pipeline waits for the lease of a driver that was killed. */
   readonly onStandBy?: (id: string, other: OtherDriver) => void;
   /** Called once for each pipeline that this process cannot drive, with the reason. */
@@ -173,6 +177,7 @@ export const DRIVE_ALL = {
   adapters: anObject,
   onChange: aFunction,
   onOutput: aFunction,
+  onMessage: aFunction,
   onStandBy: aFunction,
   onSkipped: aFunction,
   onTrouble: aFunction,
