@@ -149,7 +149,7 @@ export class Requests {
     let unsure: Permitted | undefined = ask.same?.unsure;
     for (let failures = 0; ; failures++) {
       const tried = await this.#once(ask, key, unsure);
-      if ('error' in tried && tried.sentTo !== undefined && !wasRefused(tried.error)) {
+      if ('error' in tried && tried.sentTo !== undefined && !wasNotSent(tried.error)) {
         unsure ??= tried.sentTo;
         if (ask.same !== undefined) ask.same.unsure = unsure;
         ask.onUnsure?.();
@@ -327,7 +327,7 @@ export class Requests {
     const how = /self-signed|certificate/i.test(said)
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
-    const why = said + how;
+    const why = isForbiddenPort(cause) ? 'web clients do not connect to this port; choose another one' : said + how;
     const isCertain = method === 'GET' || isLook === true || !mayBeDone;
     const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
@@ -352,9 +352,16 @@ interface Sending extends Omit<RequestInit, 'headers'> {
   readonly isBound?: boolean;
 }
 
-function wasRefused(error: unknown): boolean {
+/** No connection was made, so nothing was done. */
+function wasNotSent(error: unknown): boolean {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };
-  return cause?.code === 'ECONNREFUSED';
+  return cause?.code === 'ECONNREFUSED' || cause?.code === 'ENOTFOUND' || isForbiddenPort(error);
+}
+
+/** Like browsers, `fetch` connects to no port that is known for another service; `bad port` is all that it says. */
+function isForbiddenPort(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly message?: unknown } };
+  return cause?.message === 'bad port';
 }
 
 async function bodyOf(response: Response): Promise<unknown> {
