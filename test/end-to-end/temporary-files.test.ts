@@ -33,6 +33,13 @@ describe.skipIf(thisHost() === undefined)('temporary files after kill -9', () =>
     killed.kill('SIGKILL');
     await killed.exited;
     const [directory] = kept();
+    const refused = await signalbox('task', 'run', 'a', '--', 'true').ended;
+    expect([refused.code, refused.stderr]).toEqual([
+      75,
+      expect.stringMatching(
+        /^signalbox: task\/a: claimed by run:.*; its process is gone; pending again when its lease ends\n {2}to wait for that: --wait 1m\n$/,
+      ),
+    ]);
     expect((await signalbox('task', 'run', 'b', '--', 'true').ended).code).toBe(0);
     expect(kept()).toEqual([directory]);
     process.kill(child, 'SIGKILL');
