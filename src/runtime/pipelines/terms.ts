@@ -28,6 +28,7 @@ import {
 } from '../options.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import type { PhaseFunction } from './functions.ts';
+import { LONGEST_ID } from './keys.ts';
 
 const LARGEST_ENV = 262_144;
 
@@ -184,9 +185,13 @@ export const DRIVE_ALL = {
 };
 const { onSkipped: _onSkipped, onTrouble: _onTrouble, ...ofOne } = DRIVE_ALL;
 export const DRIVE = { ...ofOne, waits: flag };
+const anId: Accepted = {
+  words: `a name of 1 to ${LONGEST_ID} printable characters`,
+  fits: (value) => aName.fits(value) && (value as string).length <= LONGEST_ID,
+};
 export const RUN = {
   ...DRIVE,
-  id: aName,
+  id: anId,
   cwd: text,
   env: anObject,
   pollMs: milliseconds,
