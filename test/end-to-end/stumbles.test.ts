@@ -297,6 +297,19 @@ describe('from a shell', () => {
     ]);
   });
 
+  it('a first use without a capacity, and a condition in the place of a file, lead to what to type', async () => {
+    const told = await transcript(`
+      s sem acquire unused --holder a
+      s guard check 'lockFree: main'`);
+    expect(told.trim().split('\n')).toEqual([
+      'signalbox: semaphore/unused: nobody has used this semaphore yet, so its capacity must be named: --capacity NUMBER',
+      '(64)',
+      'signalbox: lockFree: main: there is no such file',
+      "  a condition goes after -e: -e 'lockFree: main'",
+      '(64)',
+    ]);
+  });
+
   it('a store that --store names and that is not there is told of, to programs too', async () => {
     const told = await transcript(`
       s lock list --store file:nowhere
