@@ -80,6 +80,9 @@ const RETRY_MS = 30_000;
 /** How long an answer may take on top of the time that the server was asked to wait. */
 const ANSWER_MS = 20_000;
 
+/** All that `fetch` says where it does not connect, because the port is known for another service. */
+const BAD_PORT = 'bad port';
+
 /** A server that is silent must leave time to ask the others, before what is renewed ends. */
 const RENEWAL_PART = 1 / 3;
 const SHORTEST_RENEWAL_MS = 1_000;
@@ -327,7 +330,7 @@ export class Requests {
     const how = /self-signed|certificate/i.test(said)
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
-    const why = isForbiddenPort(cause) ? 'web clients do not connect to this port; choose another one' : said + how;
+    const why = said === BAD_PORT ? 'web clients avoid this port; choose another one' : said + how;
     const isCertain = method === 'GET' || isLook === true || !mayBeDone;
     const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
@@ -354,14 +357,8 @@ interface Sending extends Omit<RequestInit, 'headers'> {
 
 /** No connection was made, so nothing was done. */
 function wasNotSent(error: unknown): boolean {
-  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
-  return cause?.code === 'ECONNREFUSED' || cause?.code === 'ENOTFOUND' || isForbiddenPort(error);
-}
-
-/** Like browsers, `fetch` connects to no port that is known for another service; `bad port` is all that it says. */
-function isForbiddenPort(error: unknown): boolean {
-  const { cause } = error as { readonly cause?: { readonly message?: unknown } };
-  return cause?.message === 'bad port';
+  const { cause } = error as { readonly cause?: { readonly code?: unknown; readonly message?: unknown } };
+  return cause?.code === 'ECONNREFUSED' || cause?.code === 'ENOTFOUND' || cause?.message === BAD_PORT;
 }
 
 async function bodyOf(response: Response): Promise<unknown> {
