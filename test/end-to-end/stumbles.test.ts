@@ -324,10 +324,10 @@ describe('from a shell', () => {
   it('a pipeline that nobody drives is listed by the word that the list has for it', async () => {
     const told = await transcript(`
       export SIGNALBOX_URL=file:$PWD/stopped
-      printf '%s\n' 'name: w' 'phases: [{name: a, run: "sleep 1000"}]' > w.yaml
+      printf '%s\n' 'name: w' 'phases: [{name: a, run: "echo $$ > pid; exec sleep 1000"}]' > w.yaml
       "$NODE" "$CLI" pipeline run w.yaml --id w > out & driver=$!
-      while ! grep -q 'a: begins' out; do sleep 0.05; done
-      kill -9 $driver; wait $driver
+      while ! [ -s pid ]; do sleep 0.05; done
+      kill -9 $driver $(cat pid); wait $driver
       s pipeline list --status stopped --names
       s pipeline list --status done`);
     expect(told.trim().split('\n').slice(-2)).toEqual(['w', 'No pipeline is done.']);
