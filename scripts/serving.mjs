@@ -57,13 +57,24 @@ async function started(store, port, hasOthers) {
     const code = await Promise.race([once(child.stdout, 'data').then(() => undefined), ended]);
     if (code === undefined) continue;
     if (hasOthers && complaints.includes('EADDRINUSE')) return /** @type {any} */ (undefined);
-    process.stderr.write(complaints);
+    process.stderr.write(inWords(complaints));
     process.exit(code);
   }
   child.stderr.pipe(process.stderr);
   const { url, store: place, tokenFile } = JSON.parse(printed);
   const token = readFileSync(tokenFile, 'utf8').trim();
   return { url, store: place, link: `${url}/#token=${token}`, child, ended };
+}
+
+/** A server with --json complains in JSON, which is for programs. */
+function inWords(/** @type {string} */ complaints) {
+  return complaints.replace(/^\{"error":.*\}$/gm, (line) => {
+    try {
+      return `signalbox: ${JSON.parse(line).error.message}`;
+    } catch {
+      return line;
+    }
+  });
 }
 
 /**

@@ -22,7 +22,7 @@ describe('a witness that is off', () => {
   });
 
   it('is known by its class, whatever the message says', () => {
-    expect(told(new WitnessOff('other words'))).toContain('signalbox witness tail --store');
+    expect(told(new WitnessOff('other words'))).toContain('signalbox witness tail --no-follow --store');
     expect(told(new Failure('invalid', WITNESS_IS_OFF))).toBe(WITNESS_IS_OFF);
   });
 

@@ -37,7 +37,7 @@ function witnessIsOff(command: Command): string {
   }
   const url = withoutPassword(storeUrl(command.optsWithGlobals<{ readonly store?: string }>().store));
   const on = `${url}${url.includes('?') ? '&' : '?'}witness=on`;
-  return `${what}\n  to switch it on, while no other process uses the store:\n  signalbox witness tail --store ${quoted(on)}`;
+  return `${what}\n  to switch it on, while no other process uses the store:\n  signalbox witness tail --no-follow --store ${quoted(on)}`;
 }
 
 function refusalAdvised(error: ServerRefusal, command: Command): ServerRefusal {

@@ -24,7 +24,8 @@ async function firstOf(stream: Readable): Promise<Uint8Array> {
   return Buffer.concat(chunks).subarray(0, LARGEST_BYTES + 1);
 }
 
-function unreadable({ code, message }: NodeJS.ErrnoException): string {
+/** What is wrong with the file, in words. */
+export function unreadable({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'there is no such file';
   if (code === 'EISDIR') return 'it is a directory; expected a file';
   if (code === 'EACCES') return 'you have no permission to read it';

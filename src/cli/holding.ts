@@ -54,7 +54,7 @@ export function addAcquireOptions(command: Command): Command {
     .option('--pid <pid>', 'release it as soon as this process has ended, such as $PPID', numberArgument)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
-    .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
+    .option('--metadata <json>', 'anything else to keep with the hold: JSON, @FILE, or - for stdin', jsonArgument)
     .option('--sensitive', 'the witness enters only hashes of the reason and the metadata')
     .limit('--max-hold', 'the hold ends after this time, even if it is renewed')
     .option('--steal-stale', 'take a stale hold even if a person should decide (configure --on-stale alert)')

@@ -8,6 +8,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { isReadOnly, openToRead, storeFile } from '../store/embedded/index.ts';
 import { withoutPassword } from '../store/index.ts';
 import { interruptible } from './interrupt.ts';
+import { printable, say } from './output.ts';
 import { closing, withBox } from './store.ts';
 
 export interface Looked<T> {
@@ -28,7 +29,10 @@ export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T
       : await withBox(command, (box, signal) => work(box, signal, url));
     return { found, url: withoutPassword(url), missing: undefined };
   }
-  const missing = `There is no store at ${url} yet.`;
+  const isNamed = command.store !== undefined;
+  const missing = `There is no store at ${url} yet${isNamed ? ': check the path, if there should be one' : ''}.`;
+  // A program that gets an empty list could not tell that the path was mistyped.
+  if (isNamed && command.isJson) say(`there is no store at ${printable(url)} yet`);
   // An empty store in memory answers like a newly created one.
   const found = await interruptible(async (signal) =>
     closing(await open('memory:', { maintains: false }), (box) => work(box, signal, url)),

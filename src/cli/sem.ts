@@ -3,6 +3,7 @@ import type { Command } from './command.ts';
 import { drainTold, requestProblem } from '../core/index.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
 import type { DrainResult, UndrainResult } from '../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
@@ -130,8 +131,18 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
         (box) => box.semaphore(name, given({ capacity })),
         { weight },
         (hold) => ({ weight: hold.weight, slots: hold.slots }),
-      );
+      ).catch((error: unknown) => {
+        throw withoutCapacity(error);
+      });
     });
+}
+
+/** Says how to name the capacity where nobody has done it yet; any other error as it is. */
+function withoutCapacity(error: unknown): unknown {
+  if (!(error instanceof NotAcquired)) return error;
+  const { message, resource, refusal } = error;
+  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return error;
+  return new CliExit(EXIT.usage, `${message}: --capacity NUMBER`, { resource, refusal });
 }
 
 function resize(command: Command): void {

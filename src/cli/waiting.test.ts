@@ -44,7 +44,11 @@ describe('the message about a wait', () => {
       /held by agent:7 for 1 s; its process is gone; its lease ends in 12 s$/,
     );
     expect(waitTold({ ...wait, holders: [{ ...gone, orphans: [4712] }] }, 2000)).toMatch(
-      /; its process is gone but its command still runs \(pid 4712\); its lease ends soon$/,
+      /; its process is gone but its command still runs \(pid 4712\); it lasts until its lease ends$/,
+    );
+    // The line of a log names the time as it is when the line is printed.
+    expect(waitTold({ ...wait, holders: [gone] }, 2000, undefined, false)).toMatch(
+      /held by agent:7 since 1970-.*Z; its process is gone; its lease ends in 12 s$/,
     );
   });
 
@@ -61,7 +65,9 @@ describe('the message about a wait', () => {
     expect(waitTold({ ...wait, holders: [kept] }, 2000, 0)).toMatch(
       /held by agent:7 \(echo\) for 1 s, not collected yet: its turn lapses in 30 s$/,
     );
-    expect(waitTold({ ...wait, holders: [kept] }, 2000)).toMatch(/, not collected yet: its turn lapses soon$/);
+    expect(waitTold({ ...wait, holders: [kept] }, 2000)).toMatch(
+      /, not collected yet: its turn lapses with its lease$/,
+    );
   });
 
   it.each([

@@ -8,6 +8,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
+import type { LookedAt } from './run/voice.ts';
 import { PlaceKept, withTicket } from './ticket.ts';
 import { joined } from './output.ts';
 
@@ -48,15 +49,18 @@ export function resourceOf(want: Want): string {
   return `${kind}/${name}`;
 }
 
-/** What `Voice.waiting` shows of a wait: with durations for a terminal, and without them for a log. */
+/** What `Voice.waiting` shows of a wait. */
 export function lookAtWait(
   box: Signalbox,
   wants: readonly Want[],
   isOurs: (holder: string) => boolean,
-): (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined> {
+): (sinceMs: number) => Promise<LookedAt | undefined> {
   return async (sinceMs) => {
     const found = await currentWait(box, wants, isOurs);
-    return found && { line: waitTold(found, Date.now(), sinceMs), lasting: waitTold(found, Date.now()) };
+    if (found === undefined) return undefined;
+    const now = Date.now();
+    const told = { line: waitTold(found, now, sinceMs), lasting: waitTold(found, now) };
+    return { ...told, noted: waitTold(found, now, undefined, false) };
   };
 }
 
@@ -210,16 +214,16 @@ async function surveyed(box: Signalbox, want: Want): Promise<Surveyed> {
 }
 
 /**
- * The most important part comes first, because a narrow terminal cuts off the end. Without `sinceMs` the text is for a log:
- * it has times instead of durations, so that it stays the same until something changes.
+ * The most important part comes first, because a narrow terminal cuts off the end. Without `sinceMs` the text is for a log: it
+ * has times instead of durations. `isLasting`: it stays the same until something changes, so it says of no lease how long it lasts.
  */
-export function waitTold(wait: Wait, now: number, sinceMs?: number): string {
+export function waitTold(wait: Wait, now: number, sinceMs?: number, isLasting = sinceMs === undefined): string {
   const { resource, place } = wait;
   const so = sinceMs === undefined ? '' : ` ${spoken(sinceMs)}`;
   const line = place === 1 ? 'next in line' : `${ordinal(place)} in line`;
   const since = (at: number): string =>
     sinceMs === undefined ? `since ${new Date(at).toISOString()}` : `for ${spoken(now - at)}`;
-  return `waiting${so} for ${resource}, ${line}; ${heldBy(wait, since, sinceMs === undefined)}`;
+  return `waiting${so} for ${resource}, ${line}; ${heldBy(wait, since, isLasting)}`;
 }
 
 function heldBy(
@@ -250,7 +254,7 @@ function behindSaid({ holder, weight, free }: Behind): string {
 
 /** Of a ticket whose turn has come: nothing runs yet. `isLasting` as in `goneTold`. */
 export function uncollectedTold(lease: SurveyedHold['lease'], isLasting = false): string {
-  const lapses = lease === undefined || isLasting ? 'lapses soon' : `lapses in ${spoken(lease.remainingMs)}`;
+  const lapses = lease === undefined || isLasting ? 'lapses with its lease' : `lapses in ${spoken(lease.remainingMs)}`;
   return `not collected yet: its turn ${lapses}`;
 }
 
@@ -274,7 +278,7 @@ export function goneTold(
   if (health === 'silent' && pid !== undefined)
     return `its lease has ended,${rest}; the next signalbox run that gets it ends the command`;
   const ends = lease === undefined || isLasting ? '' : ` in ${spoken(lease.remainingMs)}`;
-  return `its process is gone${rest}; its lease ends${ends === '' ? ' soon' : ends}`;
+  return `its process is gone${rest}; ${ends === '' ? 'it lasts until its lease ends' : `its lease ends${ends}`}`;
 }
 
 /** The note that `run` keeps about its command. */

@@ -80,6 +80,9 @@ const RETRY_MS = 30_000;
 /** How long an answer may take on top of the time that the server was asked to wait. */
 const ANSWER_MS = 20_000;
 
+/** All that `fetch` says where it does not connect, because the port is known for another service. */
+const BAD_PORT = 'bad port';
+
 /** A server that is silent must leave time to ask the others, before what is renewed ends. */
 const RENEWAL_PART = 1 / 3;
 const SHORTEST_RENEWAL_MS = 1_000;
@@ -149,7 +152,7 @@ export class Requests {
     let unsure: Permitted | undefined = ask.same?.unsure;
     for (let failures = 0; ; failures++) {
       const tried = await this.#once(ask, key, unsure);
-      if ('error' in tried && tried.sentTo !== undefined && !wasRefused(tried.error)) {
+      if ('error' in tried && tried.sentTo !== undefined && !wasNotSent(tried.error)) {
         unsure ??= tried.sentTo;
         if (ask.same !== undefined) ask.same.unsure = unsure;
         ask.onUnsure?.();
@@ -327,7 +330,7 @@ export class Requests {
     const how = /self-signed|certificate/i.test(said)
       ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
       : '';
-    const why = said + how;
+    const why = said === BAD_PORT ? 'web clients avoid this port; choose another one' : said + how;
     const isCertain = method === 'GET' || isLook === true || !mayBeDone;
     const told = isCertain ? 'cannot be reached' : 'did not answer: the request may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
@@ -352,9 +355,10 @@ interface Sending extends Omit<RequestInit, 'headers'> {
   readonly isBound?: boolean;
 }
 
-function wasRefused(error: unknown): boolean {
-  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
-  return cause?.code === 'ECONNREFUSED';
+/** No connection was made, so nothing was done. */
+function wasNotSent(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown; readonly message?: unknown } };
+  return cause?.code === 'ECONNREFUSED' || cause?.code === 'ENOTFOUND' || cause?.message === BAD_PORT;
 }
 
 async function bodyOf(response: Response): Promise<unknown> {

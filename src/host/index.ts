@@ -31,3 +31,4 @@ export { randomHex } from './random.ts';
 export { newKey, type NewKey, publicKeyIn, type Signature, signatureCheck, signerWith } from './signing.ts';
 export { type Tie, tieTo } from './tie.ts';
 export { Vigil } from './vigil.ts';
+export { WorkingDirectory } from './working-directory.ts';

@@ -462,3 +462,12 @@ it('are all that change anything, but for what a client does not do', () => {
 function operationOf(sent: { readonly method: string; readonly path: string } | undefined): string {
   return table.find(sent?.method ?? '', sent?.path ?? '')?.operation.id ?? '';
 }
+
+it('a port that fetch avoids got no request, so nothing may have been done', async () => {
+  const client = connect('http://127.0.0.1:1', { token: 'x', retryMs: 1 });
+  await expect(client.lock('a').tryAcquire({ holder: 'me' })).rejects.toMatchObject({
+    code: 'unavailable',
+    message: 'http://127.0.0.1:1 cannot be reached: web clients avoid this port; choose another one',
+  });
+  await client.close();
+});

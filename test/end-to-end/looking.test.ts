@@ -72,7 +72,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(left).not.toContain(`pid ${run.child.pid}`);
       const waits = scratch.start('run', '-v', '--lock', 'main', '--', 'echo', 'next');
       await waits.complained(`(deploying) since `);
-      await waits.complained(`its process is gone but its command still runs (pid ${pid}); its lease ends soon`);
+      await waits.complained(`its process is gone but its command still runs (pid ${pid}); its lease ends in `);
       process.kill(Number(pid), 'SIGKILL');
       expect(await waits.ended).toMatchObject({ code: 0, stdout: 'next\n' });
     });

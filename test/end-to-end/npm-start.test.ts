@@ -68,7 +68,7 @@ describe('npm start', () => {
     const taken = script('start', {}, '--port', new URL(urls[0] ?? '').port);
     const { code, stderr } = await taken.ended;
     expect(code).toBe(69);
-    expect(stderr).toMatch(/cannot listen on 127\.0\.0\.1, port \d+: .*choose another one with --port/);
+    expect(stderr).toMatch(/^signalbox: cannot listen on 127\.0\.0\.1, port \d+: .*choose another one with --port/);
     for (const server of [one, other]) server.kill('SIGTERM');
     expect([(await one.ended).code, (await other.ended).code]).toEqual([0, 0]);
   });

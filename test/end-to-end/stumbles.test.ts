@@ -256,4 +256,80 @@ describe('from a shell', () => {
       ...['docs/api', 'sem/api', ''],
     ]);
   });
+
+  it('what run writes behind a name is not taken for a part of it where a lock or a semaphore is made', async () => {
+    const told = await transcript(`
+      export SIGNALBOX_URL=file:$PWD/forms
+      s lock acquire docs:shared --holder a
+      s lock acquire docs:exclusive --holder a
+      s sem acquire gpu=2/4 --holder a
+      s sem configure gpu=2/4 --ttl 60s
+      s lock acquire lock/docs:shared --holder a > /dev/null
+      s lock release docs:shared --holder a
+      s lock list --names; s sem list --names`);
+    const help = (command: string): readonly string[] => [`  see: signalbox ${command} --help`, '(64)'];
+    expect(told.trim().split('\n')).toEqual([
+      'signalbox: <name> is "docs:shared"; that is how run names it; here: signalbox lock acquire docs --shared. A lock of this very name is lock/docs:shared',
+      ...help('lock acquire'),
+      'signalbox: <name> is "docs:exclusive"; that is how run names it; here: signalbox lock acquire docs. A lock of this very name is lock/docs:exclusive',
+      ...help('lock acquire'),
+      'signalbox: <name> is "gpu=2/4"; that is how run names it; here: signalbox sem acquire gpu --weight 2 --capacity 4. A semaphore of this very name is semaphore/gpu=2/4',
+      ...help('sem acquire'),
+      'signalbox: <name> is "gpu=2/4"; that is how run names it; here: signalbox sem configure gpu --capacity 4. A semaphore of this very name is semaphore/gpu=2/4',
+      ...help('sem configure'),
+      ...['lock/docs:shared: released', 'docs:shared'],
+    ]);
+  });
+
+  it('files that are missing, a list as a guard and ids that are too long are told in words', async () => {
+    const told = await transcript(`
+      s witness verify /nope
+      printf '%s\n' '- lockFree: main' '- fileExists: go' > list.yaml
+      s guard check list.yaml
+      printf '%s\n' 'name: g' 'phases: [{name: a, run: "true"}]' > g.yaml
+      s pipeline run g.yaml --id $(printf 'p%.0s' $(seq 230)) | sed 's/p\\{50,\\}/P/'`);
+    expect(told.trim().split('\n')).toEqual([
+      ...['signalbox: "/nope": there is no such file', '(64)'],
+      'signalbox: list.yaml:1:1: the guard is a list of 2; expected one condition: {all: [ … ]} if all of these must hold, {any: [ … ]} if one is enough',
+      '(64)',
+      expect.stringMatching(/expected a name of 1 to 180 printable characters$/),
+      '(64)',
+    ]);
+  });
+
+  it('a first use without a capacity, and a condition in the place of a file, lead to what to type', async () => {
+    const told = await transcript(`
+      s sem acquire unused --holder a
+      s guard check 'lockFree: main'`);
+    expect(told.trim().split('\n')).toEqual([
+      'signalbox: semaphore/unused: nobody has used this semaphore yet, so its capacity must be named: --capacity NUMBER',
+      '(64)',
+      'signalbox: lockFree: main: there is no such file',
+      "  a condition goes after -e: -e 'lockFree: main'",
+      '(64)',
+    ]);
+  });
+
+  it('a store that --store names and that is not there is told of, to programs too', async () => {
+    const told = await transcript(`
+      s lock list --store file:nowhere
+      s lock list --store file:nowhere --json`);
+    expect(told.replaceAll(scratch.dir, 'HERE').trim().split('\n')).toEqual([
+      'There is no store at file:HERE/nowhere yet: check the path, if there should be one. No lock has been used.',
+      'signalbox: there is no store at file:HERE/nowhere yet',
+      '{"locks":[],"malformed":[]}',
+    ]);
+  });
+
+  it('a pipeline that nobody drives is listed by the word that the list has for it', async () => {
+    const told = await transcript(`
+      export SIGNALBOX_URL=file:$PWD/stopped
+      printf '%s\n' 'name: w' 'phases: [{name: a, run: "echo $$ > pid; exec sleep 1000"}]' > w.yaml
+      "$NODE" "$CLI" pipeline run w.yaml --id w > out & driver=$!
+      while ! [ -s pid ]; do sleep 0.05; done
+      kill -9 $driver $(cat pid); wait $driver
+      s pipeline list --status stopped --names
+      s pipeline list --status done`);
+    expect(told.trim().split('\n').slice(-2)).toEqual(['w', 'No pipeline is done.']);
+  });
 });

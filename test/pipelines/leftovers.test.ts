@@ -75,6 +75,24 @@ describe('what a command left running', () => {
     ]);
   });
 
+  it('is told of apart from the output, to a program that takes such messages', async () => {
+    const on = new Stage(true);
+    const driver = await on.fleet.start('driver');
+    await driver.box.pipelines.start(book(phase('work')), { id: 'p' });
+    await note(on, await straggler(), { id: 'gone', lease: 'gone' });
+    on.does({ work: () => undefined });
+    const told: string[] = [];
+    const printed: string[] = [];
+    await left(
+      on.resume(driver, {
+        onMessage: (name, message) => void told.push(`${name}: ${message}`),
+        onOutput: (_, text) => void printed.push(text),
+      }),
+    );
+    expect(told).toEqual([expect.stringMatching(/^work: lock\/pipeline:p: ending process \d+, left behind by old/)]);
+    expect(printed).toEqual([]);
+  });
+
   it('is noted once, and not at all afterwards, although the store did not say that it was', async () => {
     const on = new Stage(false);
     const driver = await on.fleet.start('driver');

@@ -56,6 +56,7 @@ const REAL = new Set([
   'graceMs',
   'hurrying',
   'onOutput',
+  'onMessage',
   'own',
   'isQuiet',
   'onMalformed',

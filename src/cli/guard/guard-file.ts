@@ -9,6 +9,9 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { usageError } from '../usage.ts';
 import { printable } from '../output.ts';
 import { cut } from '../table.ts';
+import { quoted } from '../pipeline/words.ts';
+
+const LIKE_A_CONDITION = /^\s*[{[]|:(\s|$)/;
 
 /** Of a condition, in place of a name. */
 const LONGEST_NAME = 60;
@@ -29,7 +32,10 @@ export async function readGuard(
   }
   const file = named === undefined ? THE_EXPRESSION : named === '-' ? '<stdin>' : named;
   const text = named === undefined ? (expression ?? '') : await readBytes(named);
-  if (named !== undefined && typeof text === 'string') throw wrong([`${file}: ${text}`]);
+  if (named !== undefined && typeof text === 'string') {
+    const hint = LIKE_A_CONDITION.test(named) ? [`a condition goes after -e: -e ${quoted(named)}`] : [];
+    throw wrong([`${file}: ${text}`, ...hint]);
+  }
   const read = await readDocument(text, file);
   if (!read.ok) throw wrong(toldAll(file, read.problems));
   const parsed = parseGuard(read.document.value, UNNAMED);
@@ -47,7 +53,7 @@ export function readNamedGuard(
   text: string,
   env: Readonly<Record<string, string>> | undefined,
 ): Promise<Guard> {
-  const isCondition = /^\s*[{[]|:(\s|$)/.test(text) && !existsSync(text);
+  const isCondition = LIKE_A_CONDITION.test(text) && !existsSync(text);
   const named = (guard: Guard): Guard => {
     if (guard.id !== UNNAMED) return guard;
     return { ...guard, id: isCondition ? cut(printable(text.trim()), LONGEST_NAME) : basename(text) };

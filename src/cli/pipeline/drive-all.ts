@@ -61,6 +61,7 @@ async function driveAll(command: Command, box: Signalbox, options: DriveAllOptio
       shows.delete(record.id);
     },
     onOutput: (id, phase, text) => showOf(id).printed(phase, text),
+    onMessage: (id, phase, message) => showOf(id).message(phase, message),
     onStandBy: (id, other) => showOf(id).say(standByTold(id, other)),
     onSkipped: (id, why) => {
       if (command.isJson) printJson({ type: 'skipped', pipeline: id, why });

@@ -10,7 +10,9 @@ import { pipelineJson } from '../../json/pipeline.ts';
 import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
 
-export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput' | 'onStandBy'>>;
+export type Driven = Required<
+  Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput' | 'onMessage' | 'onStandBy'>
+>;
 /** Which pipeline to drive, and the caller's answer to its question. */
 export interface Asked {
   readonly id: string;
@@ -46,6 +48,7 @@ export async function drive(command: Command, asked: Asked, work: Work): Promise
         hurrying: hurry.signal,
         onChange: (changed) => safely(() => show.changed((record = changed))),
         onOutput: (phase, text) => safely(() => show.printed(phase, text)),
+        onMessage: (phase, message) => safely(() => show.message(phase, message)),
         onStandBy: (other) => safely(() => show.say(standByTold(asked.id, other))),
       });
       if (broken.signal.aborted) throw broken.signal.reason;

@@ -1,6 +1,6 @@
 /** Draws a pipeline on a terminal, and redraws it on every change. */
 import type { PipelineRecord } from '../../core/index.ts';
-import type { Paint } from '../output.ts';
+import { type Paint, printable } from '../output.ts';
 import { Redrawn } from '../redrawn.ts';
 import { LastLines } from './last-lines.ts';
 import { pictureOf } from './picture.ts';
@@ -38,6 +38,10 @@ export class Live implements Show {
   printed(_phase: string, text: string): void {
     this.#printed.add(text);
     this.#soon ??= setTimeout(this.#redraw, REDRAW_MS);
+  }
+
+  message(phase: string, text: string): void {
+    this.say(printable(`${phase}: ${text}`));
   }
 
   /** Prints a line above the picture that stays. */

@@ -11,6 +11,8 @@ export interface Show {
   changed(record: PipelineRecord): void;
   /** Output of a phase's command, as it arrives. */
   printed(phase: string, text: string): void;
+  /** What the driver itself has to say about a phase. */
+  message(phase: string, text: string): void;
   /** A message for people, such as that the pipeline is being stopped. */
   say(line: string): void;
   /** The state in which we leave it. */
@@ -63,6 +65,10 @@ class Lines implements Show {
     if (rest.length > LONGEST_LINE) this.#flush();
   }
 
+  message(phase: string, text: string): void {
+    this.say(printable(`${this.#prefix}${phase}: ${text}`));
+  }
+
   say(line: string): void {
     this.#flush();
     say(line);
@@ -98,6 +104,10 @@ class JsonLines implements Show {
 
   printed(phase: string, text: string): void {
     printJson({ type: 'output', ...this.#pipeline, phase, text });
+  }
+
+  message(phase: string, text: string): void {
+    printJson({ type: 'message', ...this.#pipeline, phase, text });
   }
 
   say(): void {

@@ -79,6 +79,9 @@ function printLogs(logs: readonly PhaseLog[]): void {
   if (logs.length === 0) print('Nothing was printed.');
 }
 
+/** As people see a pipeline that runs, but that no process drives. */
+const STOPPED = 'stopped';
+
 export function list(command: Command): void {
   command
     .about(`list all pipelines in the order in which they were started
@@ -86,20 +89,26 @@ export function list(command: Command): void {
 Examples:
   signalbox pipeline list
   signalbox pipeline list --status blocked
-  signalbox pipeline list --json | jq .pipelines`)
-    .oneOf('--status <status>', 'only pipelines with this status', PIPELINE_STATES)
+  signalbox pipeline list --json | jq .pipelines
+
+A pipeline that could go on, but that no process drives, is stopped; with --json, running with isDriven false.`)
+    .oneOf('--status <status>', 'only pipelines with this status', [...PIPELINE_STATES, STOPPED])
     .option('--names', 'print only the ids, one per line')
-    .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
+    .action(async ({ status, names }: { status?: PipelineRecord['state'] | typeof STOPPED; names?: true }) => {
+      const state = status === STOPPED ? 'running' : status;
       await printList(command, {
         names,
-        look: (box, onMalformed) => box.pipelines.list({ onMalformed, ...given({ state }) }),
+        look: async (box, onMalformed) => {
+          const found = await box.pipelines.list({ onMalformed, ...given({ state }) });
+          return status === STOPPED ? found.filter(({ isDriven }) => !isDriven) : found;
+        },
         all: (found) => found,
         name: ({ id }) => id,
         json: (found, malformed) => ({
           pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
           malformed,
         }),
-        nothing: state === undefined ? 'There are no pipelines.' : `No pipeline is ${state}.`,
+        nothing: status === undefined ? 'There are no pipelines.' : `No pipeline is ${status}.`,
         lines: listLines,
       });
     });

@@ -59,7 +59,9 @@ function summaryOf({ file, defined }: Extract<LoadedRunbook, { ok: true }>): rea
 
 export function toldVariable({ name, value, isRequired }: Variable): string {
   if (value !== undefined) return `is ${shown(value)} unless --env gives another`;
-  return isRequired ? `has to be given: --env ${name}=VALUE` : 'its commands read it; the runbook sets no value';
+  return isRequired
+    ? `has to be given: --env ${name}=VALUE`
+    : 'its commands read it; it comes from an earlier phase ($SIGNALBOX_OUTPUT), --env or the environment';
 }
 
 export function jsonOf(loaded: LoadedRunbook): object {

@@ -25,6 +25,16 @@ const MOST_LINES = 4;
 /** Which waits are reported: `now-and-then` at first and every 30 s, `every-change` also in between. */
 export type Tells = 'now-and-then' | 'every-change' | 'never';
 
+/** A wait as it is now, in words. */
+export interface LookedAt {
+  /** With durations, for a terminal. */
+  readonly line: string;
+  /** The same text for as long as nothing changes: a log gets a line when it does. */
+  readonly lasting: string;
+  /** That line, if it is to say more than the lasting text. */
+  readonly noted?: string;
+}
+
 /** The last line about a wait in a log, and when it was printed. */
 export interface Told {
   readonly text: string;
@@ -64,8 +74,8 @@ export class Voice {
     return this.#tells === 'never';
   }
 
-  /** `look` describes the wait: with durations for a terminal, and without them for a log. */
-  waiting(look: (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined>): void {
+  /** `look` describes the wait; its argument is how long it has lasted. */
+  waiting(look: (sinceMs: number) => Promise<LookedAt | undefined>): void {
     Voice.current = this;
     if (this.#tells === 'never' || this.#timer !== undefined) return;
     this.#since = systemClock.monotonic();
@@ -78,7 +88,7 @@ export class Voice {
           if (this.#onTerminal) return this.#rewrite(news.line);
           const atMs = systemClock.monotonic();
           if (!isDue(told, news.lasting, atMs, this.#tells)) return;
-          this.say(news.lasting === told?.text ? news.line : news.lasting);
+          this.say(news.lasting === told?.text ? news.line : (news.noted ?? news.lasting));
           told = { text: news.lasting, atMs };
         },
         // The wait itself reports what is wrong.

@@ -1,14 +1,16 @@
 /** `signalbox task claim`: a detached claim, which lasts for its time and is renewed by hand. */
 import type { Command } from '../command.ts';
+import { spoken } from '../../core/index.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
-import { handOver, jsonText, named, tell } from '../output.ts';
+import { handOver, jsonText, named, printable, tell } from '../output.ts';
 import { WaitLimit } from '../opening.ts';
 import { withBox } from '../store.ts';
 import { taskId } from './arguments.ts';
+import { isOwnerGone, OWNER_GONE, sessionsOfOwners } from './owner.ts';
 
 interface Flags {
   readonly holder?: string;
@@ -42,6 +44,7 @@ Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it
         const options = { ...worker, waitMs: wait, signal, ...given({ ttlMs: ttl }) };
         if (wait > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
         const claim = await claimed(
+          box,
           flags.wait,
           id === undefined ? box.tasks.claimNextDetached(options) : box.tasks.claimDetached(id, options),
         );
@@ -67,7 +70,7 @@ Exit codes: 75 another worker has it, or it is blocked · 1 there is none, or it
  * Tells a negative answer (nothing to claim) from a refusal (another worker has it). `waitMs`: the time that the user gave; the
  * library reports what was left of it when the wait began.
  */
-export async function claimed<T>(waitMs: number | undefined, claiming: Promise<T>): Promise<T> {
+export async function claimed<T>(box: Signalbox, waitMs: number | undefined, claiming: Promise<T>): Promise<T> {
   try {
     return await claiming;
   } catch (error) {
@@ -78,6 +81,20 @@ export async function claimed<T>(waitMs: number | undefined, claiming: Promise<T
     const isNothing =
       ['none', 'missing', 'finished'].includes(refusal.kind) || (refusal.kind === 'timed-out' && resource === 'task');
     if (isNothing) throw new CliExit(EXIT.no, refused.message, { resource, refusal: refused.refusal });
-    throw refused;
+    // If the store does not answer, the refusal is still true.
+    const owner = await goneOwner(box, refused).catch(() => undefined);
+    if (owner === undefined) throw refused;
+    const late = isLate ? `not claimed within ${spoken(waitMs)}; ` : '';
+    const hint = waitMs === undefined ? '\n  to wait for that: --wait 1m' : '';
+    const told = printable(`${resource}: ${late}claimed by ${owner}; ${OWNER_GONE}`);
+    throw new CliExit(EXIT.notAcquired, `${told}${hint}`, { resource, refusal: refused.refusal });
   }
+}
+
+/** The worker that has the task, if its process is gone. */
+async function goneOwner(box: Signalbox, { resource, refusal }: NotAcquired): Promise<string | undefined> {
+  if (refusal.kind !== 'taken' && refusal.kind !== 'timed-out') return undefined;
+  const task = await box.tasks.show(resource.replace(/^task\//, ''));
+  if (task?.owner === undefined) return undefined;
+  return isOwnerGone(task, await sessionsOfOwners(box, [task])) ? task.owner : undefined;
 }

@@ -5,16 +5,15 @@
  *                                                                                    ├── else: fail
  *                                                                                    └── interrupted: give the task back
  */
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { RemoteClaim } from '../../client/task-claim.ts';
 import { timeLimit } from '../../clock.ts';
 import { documentProblem, type Json, LARGEST_DATA_BYTES } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { type Ended, exitCodeOf, GatedChild, KeptOutput, randomHex, type Text } from '../../host/index.ts';
+import { type Ended, exitCodeOf, KeptOutput, randomHex, type Text, WorkingDirectory } from '../../host/index.ts';
 import { processOf } from '../../runtime/layout.ts';
 import { childEnvironment, type OuterHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -70,21 +69,19 @@ export async function runJob(
   signals: Attending,
   voice: Voice,
 ): Promise<JobEnd> {
-  const directory = await mkdtemp(join(tmpdir(), 'signalbox-task-'));
-  const file = join(directory, 'data.json');
+  const directory = new WorkingDirectory('task');
+  const file = join(directory.path, 'data.json');
   try {
     await writeFile(file, `${JSON.stringify(claim.data)}\n`, { mode: 0o600 });
     const data = await open(file, 'r');
     try {
-      return await runWith(box, claim, { ...terms, env: { ...terms.env, SIGNALBOX_TASK_FILE: file } }, data.fd, {
-        signals,
-        voice,
-      });
+      const env = { ...terms.env, SIGNALBOX_TASK_FILE: file };
+      return await runWith(box, claim, { ...terms, env }, { stdin: data.fd, directory }, { signals, voice });
     } finally {
       await data.close();
     }
   } finally {
-    await rm(directory, { recursive: true, force: true });
+    directory.remove();
   }
 }
 
@@ -92,18 +89,17 @@ async function runWith(
   box: Signalbox,
   claim: TaskClaim,
   terms: JobTerms,
-  stdin: number,
+  { stdin, directory }: { readonly stdin: number; readonly directory: WorkingDirectory },
   { signals, voice }: { readonly signals: Attending; readonly voice: Voice },
 ): Promise<JobEnd> {
   const { program, argv, leads, given, stop } = terms;
   const mark = randomHex(8);
   const gate = { leads, mark, given, stdin };
-  const child = await GatedChild.start(program, argv, environmentOf(claim, terms, mark), gate).catch(
-    async (error: unknown) => {
-      await claim.release().catch(() => undefined);
-      throw error;
-    },
-  );
+  const env = environmentOf(claim, terms, mark);
+  const child = await directory.start(program, argv, env, gate).catch(async (error: unknown) => {
+    await claim.release().catch(() => undefined);
+    throw error;
+  });
   const output = new Output(child.output[0], terms.onOutput);
   let outcome: EndOutcome | undefined;
   let error: Error | undefined;

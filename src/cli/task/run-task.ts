@@ -33,7 +33,11 @@ export async function runTask(
       const options = { ...worker, waitMs: limit.leftMs ?? 0, signal: signals.leaving };
       if (options.waitMs > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
       const { tasks } = box;
-      const claim = await claimed(flags.wait, id === undefined ? tasks.claimNext(options) : tasks.claim(id, options));
+      const claim = await claimed(
+        box,
+        flags.wait,
+        id === undefined ? tasks.claimNext(options) : tasks.claim(id, options),
+      );
       const onOutput = command.isJson ? (): void => undefined : printText;
       const end = await runJob(box, claim, { ...program, leads: !sharesTerminal, onOutput }, signals, voice);
       return told(command, claim, end);
@@ -52,21 +56,22 @@ function told(command: Command, { id }: TaskClaim, { ended, outcome, error }: Jo
   return ended;
 }
 
-export function outcomeTold(id: string, outcome: EndOutcome): string {
+/** `after`: how long the command ran, such as ` after 3 s`. */
+export function outcomeTold(id: string, outcome: EndOutcome, after = ''): string {
   switch (outcome.kind) {
     case 'completed':
-      return `task/${id}: complete`;
+      return `task/${id}: complete${after}`;
     case 'released':
-      return `task/${id}: interrupted, so it was given back`;
+      return `task/${id}: interrupted, so it was given back${after}`;
     case 'failed':
-      return `task/${id}: failed (attempt ${outcome.attempts})`;
+      return `task/${id}: failed${after} (attempt ${outcome.attempts})`;
     case 'retried': {
       const { attempts, retriesLeft, backoffMs } = outcome;
       const when = backoffMs === 0 ? 'now' : `in ${spoken(backoffMs)}`;
       const left = retriesLeft === 1 ? '1 retry is left' : `${retriesLeft} retries are left`;
-      return `task/${id}: attempt ${attempts} failed; ${left}, the next one can begin ${when}`;
+      return `task/${id}: attempt ${attempts} failed${after}; ${left}, the next one can begin ${when}`;
     }
     case 'not-owner':
-      return `task/${id}: the claim was lost`;
+      return `task/${id}: the claim was lost${after}`;
   }
 }

@@ -195,7 +195,8 @@ class Crew {
       const told = { task: id, outcome: error === undefined ? kind : 'unknown', attempt, ms: Math.round(ms) };
       printJson({ ...told, ...how, ...details });
     } else if (error === undefined) {
-      say(`${outcome === undefined ? `task/${id}: the claim was lost` : outcomeTold(id, outcome)} after ${spoken(ms)}`);
+      const after = ` after ${spoken(ms)}`;
+      say(outcome === undefined ? `task/${id}: the claim was lost${after}` : outcomeTold(id, outcome, after));
     }
     if (error !== undefined) say(`task/${id}: the command has ended, but that could not be written: ${error.message}`);
   }

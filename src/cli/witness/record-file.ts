@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
 import { shown } from '../../failure.ts';
+import { unreadable } from '../document-file.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 
 /** No entry comes near this; a file with a longer line is not an export. */
@@ -37,7 +38,7 @@ async function* unpacked(file: string): AsyncGenerator<Buffer, void> {
     if (code === 'Z_BUF_ERROR') return;
     if (code.startsWith('Z_')) throw damaged(file, message);
     if (typeof (error as NodeJS.ErrnoException).errno !== 'number') throw error;
-    throw new CliExit(EXIT.usage, `${shown(file)} cannot be read: ${message}`);
+    throw new CliExit(EXIT.usage, `${shown(file)}: ${unreadable(error as NodeJS.ErrnoException)}`);
   }
 }
 

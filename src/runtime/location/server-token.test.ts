@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { Listening } from './listening.ts';
 import { ensureLocalToken } from './local-token.ts';
 import { storeUrl } from './location.ts';
@@ -53,6 +53,18 @@ it('the local token goes nowhere while nobody listens, or where the system does 
   const untold = serverToken(SERVER, env, () => undefined) as Giver;
   expect(() => untold(SERVER)).toThrow(/SIGNALBOX_TOKEN_FILE=/);
   expect(() => serverToken('http://192.0.2.1:7300', env, () => listeningAs(own))).toThrow(/there is no token/);
+});
+
+it('a server of this machine that is not there is missed before its token is', () => {
+  // Outside of any repository, so that the store, and no token beside it, is in the home.
+  vi.spyOn(process, 'cwd').mockReturnValue(dir);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const bare = { XDG_STATE_HOME: join(dir, 'bare'), HOME: join(dir, 'bare') };
+  expect(() => serverToken(SERVER, bare, () => listeningAs())).toThrow(
+    expect.objectContaining({ code: 'unavailable', message: expect.stringContaining('cannot be reached') as string }),
+  );
+  for (const sight of [listeningAs(own), undefined])
+    expect(() => serverToken(SERVER, bare, () => sight)).toThrow(/there is no token/);
 });
 
 it('a token that is named is sent where its user says', () => {

@@ -40,6 +40,12 @@ export function serverToken(
   const far = servers.find((url) => !isLoopback(new URL(url).hostname));
   const local = far === undefined ? localTokenOf(store) : undefined;
   if (local === undefined) {
+    // Without a server, a token would not help.
+    if (far === undefined && isServedByNone(servers, listening())) {
+      const start = 'to start one, where the store is: signalbox serve';
+      const what = `${servers.join(', ')} cannot be reached: no process of this machine listens there`;
+      throw new Failure('unavailable', `${what}\n  ${start}`);
+    }
     const how = 'set SIGNALBOX_TOKEN_FILE to the file that has it, or SIGNALBOX_SERVER_TOKEN to the token itself';
     const make = 'signalbox token create, where the store is, makes one';
     throw new Failure('invalid', `there is no token for ${far ?? servers.join(', ')}\n  ${how}\n  ${make}`);
@@ -73,16 +79,25 @@ function isServedByOwn(url: string, listening: Listening | undefined, file: stri
     const what = `this system does not tell which user listens at ${url}, so the local token was not sent`;
     throw new Failure('invalid', `${what}\n  ${explicitly}`);
   }
-  const { hostname, port, protocol } = new URL(url);
-  const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
-  const hosts = hostname === 'localhost' && protocol === 'http:' ? LOOPBACK : [hostname.replace(/^\[|\]$/g, '')];
-  const users = hosts.map((host) => listening.usersAt(host, number));
+  const users = usersAt(url, listening);
   const foreign = users.flat().find((uid) => uid !== own && uid !== 0);
   if (foreign !== undefined) {
     const what = `another user (${foreign}) listens at ${url}, so the local token was not sent there`;
     throw new Failure('forbidden', `${what}\n  ${explicitly}`);
   }
   return users.every((found) => found.length > 0);
+}
+
+/** Whether certainly no process listens at any of these addresses of this machine. */
+function isServedByNone(servers: readonly string[], listening: Listening | undefined): boolean {
+  return listening !== undefined && servers.every((url) => usersAt(url, listening).flat().length === 0);
+}
+
+function usersAt(url: string, listening: Listening): readonly (readonly number[])[] {
+  const { hostname, port, protocol } = new URL(url);
+  const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+  const hosts = hostname === 'localhost' && protocol === 'http:' ? LOOPBACK : [hostname.replace(/^\[|\]$/g, '')];
+  return hosts.map((host) => listening.usersAt(host, number));
 }
 
 export function isLoopback(host: string): boolean {

@@ -4,16 +4,17 @@
  */
 import type { DriveOptions } from './terms.ts';
 
-type Told = Pick<DriveOptions, 'onChange' | 'onOutput'>;
+type Told = Pick<DriveOptions, 'onChange' | 'onOutput' | 'onMessage'>;
 
 export class Callbacks {
   readonly #told: Told;
   #thrown: { readonly error: unknown } | undefined;
 
-  constructor({ onChange, onOutput }: Told) {
+  constructor({ onChange, onOutput, onMessage }: Told) {
     this.#told = {
       ...(onChange !== undefined && { onChange: this.#guarded(onChange) }),
       ...(onOutput !== undefined && { onOutput: this.#guarded(onOutput) }),
+      ...(onMessage !== undefined && { onMessage: this.#guarded(onMessage) }),
     };
   }
 

@@ -4,8 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { lstatSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { pause, whenAborted } from '../../clock.ts';
@@ -14,12 +13,13 @@ import {
   beginningOfFile,
   end,
   exitCodeOf,
-  GatedChild,
+  type GatedChild,
   ifPossible,
   isGoneWithin,
   isTooLarge,
   NotStarted,
   tooLargeTold,
+  WorkingDirectory,
 } from '../../host/index.ts';
 import type { Children, Entered } from '../processes/children.ts';
 import type { HoldTold } from '../holds/held-records.ts';
@@ -50,7 +50,7 @@ export interface CommandTerms {
 
 export class PhaseCommand {
   readonly #starting: Promise<GatedChild>;
-  readonly #directory: Promise<string>;
+  readonly #directory: Promise<WorkingDirectory>;
   readonly #cwd: string;
   readonly #shell: string;
   readonly #env: NodeJS.ProcessEnv;
@@ -60,9 +60,9 @@ export class PhaseCommand {
     this.#cwd = cwd;
     this.#shell = shell;
     this.#env = env;
-    this.#directory = mkdtemp(join(tmpdir(), 'signalbox-phase-'));
+    this.#directory = Promise.resolve().then(() => new WorkingDirectory('phase'));
     this.#starting = this.#directory.then((directory) =>
-      GatedChild.start(
+      directory.start(
         '/bin/sh',
         ['sh', '-c', shell],
         { ...env, SIGNALBOX_OUTPUT: outputsIn(directory) },
@@ -183,7 +183,7 @@ export class PhaseCommand {
 
   async #tidy(): Promise<void> {
     const directory = await this.#directory.catch(() => undefined);
-    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined);
+    directory?.remove();
   }
 }
 
@@ -199,6 +199,6 @@ function isAbsent(file: string): boolean {
   return ifPossible(() => lstatSync(file, { throwIfNoEntry: false }) === undefined) ?? false;
 }
 
-function outputsIn(directory: string): string {
-  return join(directory, 'outputs');
+function outputsIn({ path }: WorkingDirectory): string {
+  return join(path, 'outputs');
 }

@@ -173,6 +173,7 @@ export class Driving {
       hurrying: options.hurrying,
       functions: options.functions ?? new Map<string, PhaseFunction>(),
       onOutput: options.onOutput ?? (() => undefined),
+      onMessage: tellerOf(options),
     };
   }
 
@@ -206,10 +207,10 @@ export class Driving {
   }
 
   /**
-   * Ends what an earlier driver left running: may take long, or need a person, so its messages appear in the phase's output.
+   * Ends what an earlier driver left running: may take long, or need a person, so it says what it does.
    */
   async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
-    const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
+    const { graceMs = DEFAULT_GRACE_MS, signal } = options;
     const { children } = this.#parts;
     const found = await children.leftovers([hold]);
     if (found.leftovers.length + found.unreadable.length === 0) return;
@@ -217,7 +218,7 @@ export class Driving {
     const [left] = await clearLeftovers(found, {
       children,
       graceMs,
-      tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
+      tell: (line) => tellerOf(options)(phase, line),
       cut,
     });
     if (cut.aborted)
@@ -227,6 +228,11 @@ export class Driving {
       );
     if (left !== undefined) throw new Failure('not-acquired', `${left}; the pipeline does not go on while that runs`);
   }
+}
+
+/** A program that takes only output still gets to see the messages. */
+function tellerOf({ onMessage, onOutput }: ResumeOptions): (phase: string, message: string) => void {
+  return onMessage ?? ((phase, message) => onOutput?.(phase, `signalbox: ${message}\n`));
 }
 
 function driverTerms(id: string): { readonly holder: string; readonly reason: string; readonly metadata: Json } {

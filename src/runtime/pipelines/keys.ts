@@ -14,7 +14,7 @@ const PIPELINES = `${STATES}pipeline/`;
 export const ALL_PIPELINES: KeyRange = prefixed(PIPELINES);
 
 /** The name of the driver's lock is longer than the id, and must still be a valid name. */
-const LONGEST_ID = 180;
+export const LONGEST_ID = 180;
 
 export interface PipelineKeys {
   readonly state: string;
@@ -49,9 +49,7 @@ export function pipelineResource(id: string): string {
 }
 
 export function checkedId(id: unknown): string {
-  refuseInvalid(
-    nameProblem(id, 'pipeline') ??
-      ((id as string).length > LONGEST_ID ? `the id of a pipeline has at most ${LONGEST_ID} characters` : undefined),
-  );
+  const isTooLong = typeof id === 'string' && id.length > LONGEST_ID;
+  refuseInvalid(isTooLong ? `the id of a pipeline has at most ${LONGEST_ID} characters` : nameProblem(id, 'pipeline'));
   return id as string;
 }

@@ -71,15 +71,15 @@ export class PhaseLogWriter {
     this.#tell = tell;
   }
 
-  /** Output after the end is dropped. */
-  add(text: string): void {
+  /** Output after the end is dropped. `tell`: tells of it in another way than of what the command prints. */
+  add(text: string, tell = this.#tell): void {
     if (text === '' || this.#isClosed) return;
     const bytes = Buffer.from(text);
     this.#kept.add(bytes);
     // The spool comes first: output that a person has seen must not be lost later.
     this.#spool?.add(bytes, this.#kept.total, () => Buffer.from(this.#kept.text).subarray(-SPOOLED_BYTES));
     this.#isNew = true;
-    this.#tell(text);
+    tell(text);
     this.#timer ??= this.#runtime.later(EVERY_MS, () => this.#write(), false);
   }
 

@@ -31,6 +31,7 @@ export interface RunParts {
   /** The holders around this process, which wait for it to end. */
   around(): readonly string[];
   readonly onOutput: (phase: string, text: string) => void;
+  readonly onMessage: (phase: string, message: string) => void;
 }
 
 export interface RunPlace {
@@ -82,7 +83,7 @@ export class PhaseRun {
 
   async run(stop: AbortSignal): Promise<PhaseResult> {
     this.#isOver = true;
-    const { runtime, onOutput, children, outer, graceMs, hurrying } = this.#parts;
+    const { runtime, onOutput, onMessage, children, outer, graceMs, hurrying } = this.#parts;
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
     const { record } = this.#records;
@@ -100,7 +101,7 @@ export class PhaseRun {
         hurrying,
         stop,
         output: () => log.stream(),
-        tell: (line) => log.add(`signalbox: ${line}\n`),
+        tell: (line) => log.add(`signalbox: ${line}\n`, () => onMessage(name, line)),
       });
     } finally {
       await log.close();

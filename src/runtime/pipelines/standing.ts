@@ -116,7 +116,7 @@ export class StandingDriver {
       this.#safely(() => this.#options.onSkipped?.(id, why));
       return 0;
     }
-    const { graceMs, hurrying, adapters, onChange, onOutput, onStandBy } = this.#options;
+    const { graceMs, hurrying, adapters, onChange, onOutput, onMessage, onStandBy } = this.#options;
     const left = await this.#driving.drive(id, {
       ...given({ graceMs, hurrying, adapters }),
       signal: AbortSignal.any([this.#over, line.unneeded.signal]),
@@ -126,6 +126,9 @@ export class StandingDriver {
         this.#safely(() => onChange?.(changed));
       },
       onOutput: (phase, text) => this.#safely(() => onOutput?.(id, phase, text)),
+      ...(onMessage !== undefined && {
+        onMessage: (phase, message) => this.#safely(() => onMessage(id, phase, message)),
+      }),
       onStandBy: (other) => {
         if (other.isGone) this.#safely(() => onStandBy?.(id, other));
       },

@@ -28,6 +28,7 @@ import {
 } from '../options.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import type { PhaseFunction } from './functions.ts';
+import { LONGEST_ID } from './keys.ts';
 
 const LARGEST_ENV = 262_144;
 
@@ -53,6 +54,8 @@ export interface DriveOptions {
   readonly onChange?: (record: PipelineRecord) => void;
   /** Gets the output of the commands as it comes. */
   readonly onOutput?: (phase: string, text: string) => void;
+  /** Gets what the driver itself has to say, such as that it ends what an earlier one left behind; `onOutput`, if not given. */
+  readonly onMessage?: (phase: string, message: string) => void;
   /** Called when it has to wait for another driver, or for the lease of one that was killed. */
   readonly onStandBy?: (other: OtherDriver) => void;
 }
@@ -104,6 +107,8 @@ export interface DriveAllOptions extends Pick<DriveOptions, 'graceMs' | 'hurryin
   readonly signal: AbortSignal;
   /** Gets the output of the commands as it comes, with the id of the pipeline and the name of the phase. */
   readonly onOutput?: (id: string, phase: string, text: string) => void;
+  /** Gets what the driver itself has to say about a phase; `onOutput`, if not given. */
+  readonly onMessage?: (id: string, phase: string, message: string) => void;
   /** Called when a pipeline waits for the lease of a driver that was killed. */
   readonly onStandBy?: (id: string, other: OtherDriver) => void;
   /** Called once for each pipeline that this process cannot drive, with the reason. */
@@ -173,15 +178,20 @@ export const DRIVE_ALL = {
   adapters: anObject,
   onChange: aFunction,
   onOutput: aFunction,
+  onMessage: aFunction,
   onStandBy: aFunction,
   onSkipped: aFunction,
   onTrouble: aFunction,
 };
 const { onSkipped: _onSkipped, onTrouble: _onTrouble, ...ofOne } = DRIVE_ALL;
 export const DRIVE = { ...ofOne, waits: flag };
+const anId: Accepted = {
+  words: `a name of 1 to ${LONGEST_ID} printable characters`,
+  fits: (value) => aName.fits(value) && (value as string).length <= LONGEST_ID,
+};
 export const RUN = {
   ...DRIVE,
-  id: aName,
+  id: anId,
   cwd: text,
   env: anObject,
   pollMs: milliseconds,
