@@ -276,13 +276,12 @@ export interface Report {
 /** A request without fields that follow from its id or have their default. */
 export type ShortRequest = Partial<Request> & Pick<Request, 'id'>;
 
-export function shortened({ holder, lease, priority, ...request }: Request): ShortRequest {
-  return {
-    ...request,
-    ...(holder !== request.id && { holder }),
-    ...(lease !== processOf(request.id) && { lease }),
-    ...(priority !== 0 && { priority }),
-  };
+export function shortened({ holder, lease, priority, ...rest }: Request): ShortRequest {
+  const short: { -readonly [Field in keyof ShortRequest]: ShortRequest[Field] } = rest;
+  if (holder !== rest.id) short.holder = holder;
+  if (lease !== processOf(rest.id)) short.lease = lease;
+  if (priority !== 0) short.priority = priority;
+  return short;
 }
 
 export function lengthened(request: ShortRequest): Request {

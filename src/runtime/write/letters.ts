@@ -12,7 +12,6 @@ import {
   type DelegationReply,
   type DelegationRequest,
   type Head,
-  lengthened,
   type Letter,
   type LossNotice,
   mailboxKey,
@@ -174,12 +173,16 @@ function isHold(hold: unknown): boolean {
   return isRecord(hold) && isOnLease(hold) && Number.isSafeInteger(hold['token']);
 }
 
-function isRequest(request: unknown): boolean {
-  return isRecord(request) && isOnLease(request) && Number.isSafeInteger(request['priority']);
-}
-
+/** Checks the fields as they are: a report may have dozens of requests, and is read on the way of a handoff. */
 function isShortRequest(request: unknown): boolean {
-  return isRecord(request) && typeof request['id'] === 'string' && isRequest(lengthened(request as ShortRequest));
+  if (!isRecord(request)) return false;
+  const { id, holder, lease, priority } = request;
+  return (
+    typeof id === 'string' &&
+    (holder === undefined || typeof holder === 'string') &&
+    (lease === undefined || typeof lease === 'string') &&
+    (priority === undefined || Number.isSafeInteger(priority))
+  );
 }
 
 function isOnLease({ id, holder, lease }: Fields): boolean {
