@@ -104,7 +104,7 @@ const mutants: readonly Mutant[] = [
     name: 'nobody wakes those who wait for the dead',
     shownBy: 8,
     file: 'runtime/runtime.ts',
-    right: '#leaseGone(): void {\n    this.#settleInTurn();',
+    right: '#leaseGone(): void {\n    this.lookout.leasesEnded();',
     wrong: '#leaseGone(): void {',
   },
   {
@@ -158,7 +158,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 220,
+    shownBy: 160,
     file: 'runtime/write/pending-command.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',

@@ -53,7 +53,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'an acquire that is repeated rests on a lease whose end is still on its way',
     workload: 'moments',
-    shownBy: 36,
+    shownBy: 56,
     file: 'runtime/holds/detached.ts',
     right: 'if (of.runtime.remembered.isGivenUp(grant.lease))',
     wrong: "if (grant.lease === '')",
@@ -85,7 +85,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a detached grant that another process of its holder renewed is refused as a broken record',
     workload: 'moments',
-    shownBy: 8,
+    shownBy: 16,
     file: 'core/fault.ts',
     right: 'hold.lease !== lease && detached !== true)',
     wrong: 'hold.lease !== lease)',
@@ -93,7 +93,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a re-entry is not told that its outer hold is released',
     workload: 'names',
-    shownBy: 6,
+    shownBy: 8,
     file: 'runtime/holds/hold.ts',
     right: "this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
     wrong: '',
@@ -185,7 +185,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'an acquire that is an upgrade and times out leaves its ticket',
     workload: 'names',
-    shownBy: 23,
+    shownBy: 16,
     file: 'runtime/write/commit.ts',
     right: 'for (const form of formsOf(request))',
     wrong: 'for (const form of [request])',
@@ -209,7 +209,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a caller gives up together with an earlier one that began the same session',
     workload: 'answers',
-    shownBy: 19,
+    shownBy: 10,
     file: 'runtime/session/presence.ts',
     right: 'if (!isTrouble(error) || this.#host.clock.monotonic() >= until) throw error;',
     wrong: 'void isTrouble;\n        throw error;',
@@ -234,7 +234,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'what was granted together stays, if one of it was taken away before the answer came',
     workload: 'moments',
-    shownBy: 78,
+    shownBy: 17,
     file: 'runtime/holds/together-write.ts',
     right: 'if (!isThere) return undefined;',
     wrong: 'if (outcomes.size < this.#pieces.length) return undefined;',
@@ -274,7 +274,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a second request of a holder waits on, beyond the known front of the queue, after the first is granted',
     workload: 'moments',
-    shownBy: 92,
+    shownBy: 113,
     file: 'runtime/write/cached-state.ts',
     right: 'if (!snapshot.complete && answers.some(isToNamed)) return true;',
     wrong: 'void [answers, isToNamed];',
@@ -290,7 +290,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that is given up while another process asks on its behalf keeps what it does not know of',
     workload: 'moments',
-    shownBy: 127,
+    shownBy: 575,
     file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
     wrong: 'pending',
@@ -306,7 +306,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a waiter in another process is not served after configure lets it past a dead holder',
     workload: 'moments',
-    shownBy: 3,
+    shownBy: 55,
     file: 'runtime/write/cached-state.ts',
     right: 'const isConfigured = commit.changesRecord &&',
     wrong: 'const isConfigured = !commit &&',
