@@ -31,4 +31,5 @@ export { randomHex } from './random.ts';
 export { newKey, type NewKey, publicKeyIn, type Signature, signatureCheck, signerWith } from './signing.ts';
 export { type Tie, tieTo } from './tie.ts';
 export { Vigil } from './vigil.ts';
+export { ownTemporaryDirectory } from './own-temporary-directory.ts';
 export { WorkingDirectory } from './working-directory.ts';

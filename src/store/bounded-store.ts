@@ -101,8 +101,11 @@ class BoundedStore implements Store {
     return this.within(this.#store.health(signal), NEVER);
   }
 
-  close(): Promise<void> {
-    return this.within(this.#store.close(), NEVER);
+  async close(): Promise<void> {
+    await this.within(this.#store.close(), NEVER);
+    if (this.#pending.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
   }
 
   within<T>(answer: Promise<T>, mayHaveChanged: () => boolean): Promise<T> {

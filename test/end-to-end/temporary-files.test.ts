@@ -19,7 +19,10 @@ describe.skipIf(thisHost() === undefined)('temporary files after kill -9', () =>
 
   const signalbox = (...args: readonly string[]): Started =>
     place.start(process.execPath, [ENTRY, ...args], { env: { TMPDIR: tmp } });
-  const kept = (): string[] => readdirSync(tmp).filter((name) => /^signalbox-(task|phase)-/.test(name));
+  const kept = (): string[] => {
+    const names = readdirSync(tmp).filter((name) => name.startsWith('signalbox-work-'));
+    return names.flatMap((name) => readdirSync(join(tmp, name)));
+  };
   const runbook = (run: string): string => {
     const file = join(place.directory, 'book.json');
     writeFileSync(file, JSON.stringify({ name: 'book', phases: [{ name: 'work', run }] }));

@@ -81,7 +81,7 @@ export async function runJob(
       await data.close();
     }
   } finally {
-    directory.remove();
+    await directory.remove();
   }
 }
 

@@ -183,7 +183,7 @@ export class PhaseCommand {
 
   async #tidy(): Promise<void> {
     const directory = await this.#directory.catch(() => undefined);
-    directory?.remove();
+    await directory?.remove();
   }
 }
 

@@ -7,23 +7,12 @@
  * The file may repeat a part of the log: both say where they begin, so a reader sees nothing twice.
  */
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, constants, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PipelineRecord } from '../../core/index.ts';
-import { readRegularFile } from '../../host/index.ts';
+import { ownTemporaryDirectory, readRegularFile } from '../../host/index.ts';
 
+const LOGS = 'signalbox-logs';
 const LARGEST_BYTES = 1_048_576;
 const OLD_MS = 30 * 86_400_000;
 
@@ -42,7 +31,7 @@ export class Spool {
   /** Undefined if this user cannot have a private file; then the log goes only to the store. */
   static open(name: string): Spool | undefined {
     try {
-      const directory = ownDirectory();
+      const directory = ownTemporaryDirectory(LOGS);
       removeOld(directory);
       return new Spool(join(directory, name));
     } catch {
@@ -84,7 +73,7 @@ export class Spool {
 export function readSpool(name: string): { readonly from: number; readonly bytes: Buffer } | undefined {
   let content: Buffer | undefined;
   try {
-    content = readRegularFile(join(ownDirectory(), name), Number.POSITIVE_INFINITY);
+    content = readRegularFile(join(ownTemporaryDirectory(LOGS), name), Number.POSITIVE_INFINITY);
   } catch {
     // The directory belongs to another user.
   }
@@ -97,7 +86,7 @@ export function readSpool(name: string): { readonly from: number; readonly bytes
 
 export function removeSpool(name: string): void {
   try {
-    rmSync(join(ownDirectory(), name), { force: true });
+    rmSync(join(ownTemporaryDirectory(LOGS), name), { force: true });
   } catch {
     // The file belongs to another user, or does not exist.
   }
@@ -111,17 +100,6 @@ function created(path: string, from: number, bytes: Buffer): number {
   writeSync(file, Buffer.concat([Buffer.from(`${from}\n`), bytes]));
   renameSync(fresh, path);
   return file;
-}
-
-/** Throws if the directory is not this user's: others can make directories among temporary files. */
-function ownDirectory(): string {
-  const uid = process.getuid?.();
-  const directory = join(tmpdir(), `signalbox-logs-${uid ?? 'user'}`);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const found = lstatSync(directory);
-  const isOwn = found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0));
-  if (!isOwn) throw new Error(`${directory} is not ours alone`);
-  return directory;
 }
 
 /** Removes files of pipelines that were never resumed. */

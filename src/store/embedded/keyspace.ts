@@ -178,8 +178,10 @@ export class Keyspace implements TransactionKeys {
     this.#drop ??= this.#connection.sql(`DELETE FROM pair WHERE key = ? RETURNING ${this.#connection.text('key')}`);
     const row = this.#drop.get(key) as Pick<PairRow, 'key'> | undefined;
     if (row === undefined) return 0;
-    this.#found.set(key, undefined);
-    this.#changed.push({ kind: 'delete', key: textOf(row.key), revision: this.nextRevision });
+    // A driver may have found another key than was asked for: SQLite keeps no half of a surrogate pair.
+    const deleted = textOf(row.key);
+    this.#found.set(deleted, undefined);
+    this.#changed.push({ kind: 'delete', key: deleted, revision: this.nextRevision });
     return 1;
   }
 
