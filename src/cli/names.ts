@@ -23,13 +23,13 @@ function nameOf(kind: keyof typeof KINDS, text: string, subcommand: string | und
   }
   const instead = subcommand === undefined ? '' : `: signalbox ${KINDS[other].command} ${subcommand} ${quoted(name)}`;
   throw new InvalidArgumentError(
-    `expected a ${kind}, and this names a ${other}${instead}. A ${kind} of this very name is ${kind}/${text}`,
+    `expected a ${kind}, and this names a ${other}${instead}. A ${kind} that is really called so is ${quoted(`${kind}/${text}`)}`,
   );
 }
 
 /**
  * `docs:shared` and `builds=2/8` are how `run` names what it wants. Taken as names, they would be resources that nobody else uses.
- * Only where a resource begins to exist: a lock of this very name can be shown, released and so on as it is listed.
+ * Only where a resource begins to exist: a lock that is really called so can be shown, released and so on as it is listed.
  */
 function refuseWanted(kind: keyof typeof KINDS, text: string, subcommand: string | undefined): void {
   const options =
@@ -37,7 +37,7 @@ function refuseWanted(kind: keyof typeof KINDS, text: string, subcommand: string
   if (options === undefined) return;
   const instead = `signalbox ${KINDS[kind].command} ${subcommand} ${options}`;
   throw new InvalidArgumentError(
-    `that is how run names it; here: ${instead}. A ${kind} of this very name is ${kind}/${text}`,
+    `only run takes it in this form; here: ${instead}. A ${kind} that is really called so is ${quoted(`${kind}/${text}`)}`,
   );
 }
 

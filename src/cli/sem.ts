@@ -1,5 +1,6 @@
 /** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
 import type { Command } from './command.ts';
+import { UNUSED } from '../core/capacity.ts';
 import { drainTold, requestProblem } from '../core/index.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
@@ -141,7 +142,7 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
 function withoutCapacity(error: unknown): unknown {
   if (!(error instanceof NotAcquired)) return error;
   const { message, resource, refusal } = error;
-  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return error;
+  if (refusal.kind !== 'impossible' || refusal.why !== UNUSED) return error;
   return new CliExit(EXIT.usage, `${message}: --capacity NUMBER`, { resource, refusal });
 }
 

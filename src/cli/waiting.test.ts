@@ -44,7 +44,7 @@ describe('the message about a wait', () => {
       /held by agent:7 for 1 s; its process is gone; its lease ends in 12 s$/,
     );
     expect(waitTold({ ...wait, holders: [{ ...gone, orphans: [4712] }] }, 2000)).toMatch(
-      /; its process is gone but its command still runs \(pid 4712\); it lasts until its lease ends$/,
+      /; its process is gone but its command still runs \(pid 4712\); the hold lasts until its lease ends$/,
     );
     // The line of a log names the time as it is when the line is printed.
     expect(waitTold({ ...wait, holders: [gone] }, 2000, undefined, false)).toMatch(

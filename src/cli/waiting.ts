@@ -278,7 +278,7 @@ export function goneTold(
   if (health === 'silent' && pid !== undefined)
     return `its lease has ended,${rest}; the next signalbox run that gets it ends the command`;
   const ends = lease === undefined || isLasting ? '' : ` in ${spoken(lease.remainingMs)}`;
-  return `its process is gone${rest}; ${ends === '' ? 'it lasts until its lease ends' : `its lease ends${ends}`}`;
+  return `its process is gone${rest}; ${ends === '' ? 'the hold lasts until its lease ends' : `its lease ends${ends}`}`;
 }
 
 /** The note that `run` keeps about its command. */

@@ -245,13 +245,13 @@ describe('from a shell', () => {
       s lock acquire docs/api --holder a > /dev/null
       s lock list --names`);
     expect(told.split('\n')).toEqual([
-      'signalbox: <name> is "sem/api"; expected a lock, and this names a semaphore: signalbox sem acquire api. A lock of this very name is lock/sem/api',
+      'signalbox: <name> is "sem/api"; expected a lock, and this names a semaphore: signalbox sem acquire api. A lock that is really called so is lock/sem/api',
       ...['  see: signalbox lock acquire --help', '(64)'],
-      'signalbox: <name> is "semaphore/api"; expected a lock, and this names a semaphore. A lock of this very name is lock/semaphore/api',
+      'signalbox: <name> is "semaphore/api"; expected a lock, and this names a semaphore. A lock that is really called so is lock/semaphore/api',
       ...['  see: signalbox lock upgrade --help', '(64)'],
-      'signalbox: <name> is "lock/api"; expected a semaphore, and this names a lock: signalbox lock show api. A semaphore of this very name is semaphore/lock/api',
+      'signalbox: <name> is "lock/api"; expected a semaphore, and this names a lock: signalbox lock show api. A semaphore that is really called so is semaphore/lock/api',
       ...['  see: signalbox sem show --help', '(64)'],
-      'signalbox: --lock "sem/api" names a semaphore: use --sem api. A lock of this very name is lock/sem/api',
+      'signalbox: --lock "sem/api" names a semaphore: use --sem api. A lock that is really called so is lock/sem/api',
       ...['  see: signalbox run --help', '(64)'],
       ...['docs/api', 'sem/api', ''],
     ]);
@@ -269,13 +269,13 @@ describe('from a shell', () => {
       s lock list --names; s sem list --names`);
     const help = (command: string): readonly string[] => [`  see: signalbox ${command} --help`, '(64)'];
     expect(told.trim().split('\n')).toEqual([
-      'signalbox: <name> is "docs:shared"; that is how run names it; here: signalbox lock acquire docs --shared. A lock of this very name is lock/docs:shared',
+      'signalbox: <name> is "docs:shared"; only run takes it in this form; here: signalbox lock acquire docs --shared. A lock that is really called so is lock/docs:shared',
       ...help('lock acquire'),
-      'signalbox: <name> is "docs:exclusive"; that is how run names it; here: signalbox lock acquire docs. A lock of this very name is lock/docs:exclusive',
+      'signalbox: <name> is "docs:exclusive"; only run takes it in this form; here: signalbox lock acquire docs. A lock that is really called so is lock/docs:exclusive',
       ...help('lock acquire'),
-      'signalbox: <name> is "gpu=2/4"; that is how run names it; here: signalbox sem acquire gpu --weight 2 --capacity 4. A semaphore of this very name is semaphore/gpu=2/4',
+      `signalbox: <name> is "gpu=2/4"; only run takes it in this form; here: signalbox sem acquire gpu --weight 2 --capacity 4. A semaphore that is really called so is 'semaphore/gpu=2/4'`,
       ...help('sem acquire'),
-      'signalbox: <name> is "gpu=2/4"; that is how run names it; here: signalbox sem configure gpu --capacity 4. A semaphore of this very name is semaphore/gpu=2/4',
+      `signalbox: <name> is "gpu=2/4"; only run takes it in this form; here: signalbox sem configure gpu --capacity 4. A semaphore that is really called so is 'semaphore/gpu=2/4'`,
       ...help('sem configure'),
       ...['lock/docs:shared: released', 'docs:shared'],
     ]);

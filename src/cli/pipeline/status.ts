@@ -91,7 +91,8 @@ Examples:
   signalbox pipeline list --status blocked
   signalbox pipeline list --json | jq .pipelines
 
-A pipeline that could go on, but that no process drives, is stopped; with --json, running with isDriven false.`)
+A running pipeline that no process drives is listed as stopped; with --json,
+as running with isDriven false.`)
     .oneOf('--status <status>', 'only pipelines with this status', [...PIPELINE_STATES, STOPPED])
     .option('--names', 'print only the ids, one per line')
     .action(async ({ status, names }: { status?: PipelineRecord['state'] | typeof STOPPED; names?: true }) => {

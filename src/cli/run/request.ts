@@ -95,7 +95,9 @@ function tellsOf({ quiet, verbose, json }: RunOptions): Tells {
 function lockOf(text: string): Want {
   const name = plainName('semaphore', text);
   if (name !== text)
-    throw wrong(`--lock ${shown(text)} names a semaphore: use --sem ${name}. A lock of this very name is lock/${text}`);
+    throw wrong(
+      `--lock ${shown(text)} names a semaphore: use --sem ${name}. A lock that is really called so is lock/${text}`,
+    );
   return wantOf('--lock', wantedLock(text));
 }
 

@@ -84,9 +84,9 @@ export async function claimed<T>(box: Signalbox, waitMs: number | undefined, cla
     // If the store does not answer, the refusal is still true.
     const owner = await goneOwner(box, refused).catch(() => undefined);
     if (owner === undefined) throw refused;
-    const late = isLate ? `not claimed within ${spoken(waitMs)}; ` : '';
+    const late = isLate ? ` after ${spoken(waitMs)}` : '';
     const hint = waitMs === undefined ? '\n  to wait for that: --wait 1m' : '';
-    const told = printable(`${resource}: ${late}claimed by ${owner}; ${OWNER_GONE}`);
+    const told = printable(`${resource}: ${isLate ? 'still ' : ''}claimed by ${owner}${late}; ${OWNER_GONE}`);
     throw new CliExit(EXIT.notAcquired, `${told}${hint}`, { resource, refusal: refused.refusal });
   }
 }

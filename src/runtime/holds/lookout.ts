@@ -1,5 +1,5 @@
 /**
- * Looks again, for what a process may have missed: answers to requests that wait, holds that others took away, and queues that a
+ * Looks again for what a process may have missed: answers to requests that wait, holds that others took away, and queues that a
  * holder left behind when it died.
  */
 import type { Hold, LossReason, Token } from '../../core/index.ts';

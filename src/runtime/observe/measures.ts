@@ -137,7 +137,7 @@ export class Measures {
   #failedTransactions = 0;
   /** When the last writes of this process were sent. */
   readonly #sent = new LastRevisions();
-  /** Whether any revision arrived: most processes follow no events. */
+  /** Whether any revision arrived before its writer was known: most processes follow no events. */
   #hasArrivals = false;
   /** When the last revisions arrived here whose writer is not known yet: the watch may be faster than the answer. */
   readonly #arrived: Readonly<Record<Arrival, LastRevisions>> = {

@@ -71,7 +71,7 @@ export class PhaseLogWriter {
     this.#tell = tell;
   }
 
-  /** Output after the end is dropped. `tell`: tells of it in another way than of what the command prints. */
+  /** Output after the end is dropped. `tell`: gets it, if not the one that gets what the command prints. */
   add(text: string, tell = this.#tell): void {
     if (text === '' || this.#isClosed) return;
     const bytes = Buffer.from(text);

@@ -54,7 +54,7 @@ export interface DriveOptions {
   readonly onChange?: (record: PipelineRecord) => void;
   /** Gets the output of the commands as it comes. */
   readonly onOutput?: (phase: string, text: string) => void;
-  /** Gets what the driver itself has to say, such as that it ends what an earlier one left behind; `onOutput`, if not given. */
+  /** Gets what the driver itself has to say, such as that it ends what an earlier one left behind. If absent, `onOutput` gets it. */
   readonly onMessage?: (phase: string, message: string) => void;
   /** Called when it has to wait for another driver, or for the lease of one that was killed. */
   readonly onStandBy?: (other: OtherDriver) => void;
@@ -107,7 +107,7 @@ export interface DriveAllOptions extends Pick<DriveOptions, 'graceMs' | 'hurryin
   readonly signal: AbortSignal;
   /** Gets the output of the commands as it comes, with the id of the pipeline and the name of the phase. */
   readonly onOutput?: (id: string, phase: string, text: string) => void;
-  /** Gets what the driver itself has to say about a phase; `onOutput`, if not given. */
+  /** Gets what the driver itself has to say about a phase. If absent, `onOutput` gets it. */
   readonly onMessage?: (id: string, phase: string, message: string) => void;
   /** Called when a pipeline waits for the lease of a driver that was killed. */
   readonly onStandBy?: (id: string, other: OtherDriver) => void;

@@ -3,8 +3,8 @@ import { getEventListeners } from 'node:events';
 
 /**
  * Node keeps every signal of `AbortSignal.any` that has listeners until it aborts, and those of crashed processes never do. Each
- * would keep its whole world alive, about a megabyte, for as long as Node runs. Like `noticeUnhandled`, this takes in what other
- * code of the same Node does meanwhile; a run has Node to itself.
+ * would keep its whole world alive, about a megabyte, for as long as Node runs. Like `noticeUnhandled`, this also
+ * affects other code in the same Node; a run has Node to itself.
  */
 export function noteSignals(): { free(): void } {
   const { any } = AbortSignal;
