@@ -8,7 +8,7 @@ import type {
   LockOutcome,
   Request,
 } from '../../core/index.ts';
-import { type Granted, UpgradeAcquisition } from './acquisition.ts';
+import { UpgradeAcquisition } from './acquisition.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
 import { inconsistent } from '../layout.ts';
@@ -17,7 +17,7 @@ import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, ref
 import { ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { HoldLost, type Refused } from '../refusal.ts';
-import { attemptOf, NamedResource, refused, requestFields, Resource } from './resource.ts';
+import { attemptOf, holdMaker, NamedResource, refused, requestFields, Resource } from './resource.ts';
 import type { Given } from './detached.ts';
 import { downgrade, upgrade } from './detached-change.ts';
 import { runUnder } from './hold-set.ts';
@@ -145,20 +145,6 @@ export class Lock<Meta = Json> extends NamedResource<LockHeld, DetachedOptions<M
   async isStale(): Promise<boolean> {
     return (await this.inspect()).holders.some((held) => held.isStale);
   }
-}
-
-function holdOf(
-  outcome: AnyOutcome,
-  options: LockOptions<unknown> | undefined,
-  { runtime, writer }: Granted,
-): LockHold | Promise<LockHold> | undefined {
-  if (outcome.hold === undefined) return undefined;
-  const grant = outcome.hold as LockGrant;
-  const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
-  const kept = new KeptLockHold(runtime, writer, grant, runtime.sender.id, reentry);
-  refuseReader(kept, options?.mode);
-  const given = kept.handOut();
-  return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
 }
 
 function shownHold({ grant, detached }: Given): LockHeld {
@@ -289,3 +275,7 @@ export function refuseReader(hold: KeptLockHold, asked: LockMode = 'exclusive'):
   const fault = `hold ${hold.id} is shared, and was asked for exclusively`;
   throw inconsistent(hold.resource, 'as it was about to be handed out', fault);
 }
+
+const holdOf = holdMaker(KeptLockHold, LockHold, ['extended', 'upgraded'], (kept, options?: LockOptions<unknown>) =>
+  refuseReader(kept, options?.mode),
+);

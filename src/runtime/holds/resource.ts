@@ -12,6 +12,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { Acquisition, type Deliver } from './acquisition.ts';
+import type { KeptHold } from './hold.ts';
 import { type WaitOptions, sessionWithin } from './wait-limits.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
@@ -335,6 +336,26 @@ export abstract class NamedResource<
   configure(settings: Settings, options: Doer = {}): Promise<void> {
     return this.#of.configure(settings, options);
   }
+}
+
+/**
+ * @internal Makes the hold of a grant, and what its user sees of it. `reentries`: the outcomes of a holder that had it already.
+ * `check` throws if the caller must not get it.
+ */
+export function holdMaker<Kept extends KeptHold, Shown, Options>(
+  made: new (...of: never) => Kept,
+  shown: new (kept: Kept) => Shown,
+  reentries: readonly string[],
+  check?: (kept: Kept, options: Options) => void,
+): Deliver<Shown, Options> {
+  const make = made as unknown as new (...of: ConstructorParameters<typeof KeptHold>) => Kept;
+  return ({ kind, hold }, options, { runtime, writer }) => {
+    if (hold === undefined) return undefined;
+    const kept = new make(runtime, writer, hold, runtime.sender.id, reentries.includes(kind));
+    check?.(kept, options);
+    const given = kept.handOut();
+    return given instanceof Promise ? given.then((handed) => new shown(handed)) : new shown(given);
+  };
 }
 
 /** @internal What a try answers: the outcome, with the hold if there is one. */

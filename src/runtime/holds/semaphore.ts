@@ -15,14 +15,13 @@ import {
   settingsProblem,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { Granted } from './acquisition.ts';
 import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
 import { semaphoreMachine } from '../../core/machines.ts';
 import { type Doer, refuseUnlessFunction, wholeNumberFromZero } from '../options.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import type { Given } from './detached.ts';
-import { attemptOf, NamedResource, requestFields, Resource, refused } from './resource.ts';
+import { attemptOf, holdMaker, NamedResource, requestFields, Resource, refused } from './resource.ts';
 import { runUnder } from './hold-set.ts';
 import {
   type DetachedHold,
@@ -236,19 +235,6 @@ export class Semaphore<Meta = Json> extends NamedResource<SlotsHeld, DetachedOpt
   }
 }
 
-function holdOf(
-  outcome: AnyOutcome,
-  _options: SemaphoreOptions<unknown> | undefined,
-  { runtime, writer }: Granted,
-): SemaphoreHold | Promise<SemaphoreHold> | undefined {
-  if (outcome.hold === undefined) return undefined;
-  const grant = outcome.hold as SemaphoreGrant;
-  const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
-  const kept = new KeptSemaphoreHold(runtime, writer, grant, runtime.sender.id, reentry);
-  const given = kept.handOut();
-  return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
-}
-
 function shownHold({ grant, detached }: Given): SlotsHeld {
   const { weight, slots } = grant as SemaphoreGrant;
   return { ...detached, weight, slots: slotNumbers(slots) };
@@ -319,3 +305,5 @@ export async function ensureSlots(
   const outcome = await outcomeOf(runtime.writerFor(resource), command, runtime.giveUpAt(), mark);
   if (outcome.kind !== 'configured') throw refused(resource, outcome);
 }
+
+const holdOf = holdMaker(KeptSemaphoreHold, SemaphoreHold, ['already-held', 'increased']);
