@@ -19,7 +19,7 @@ import type { WaitOptions } from './wait-limits.ts';
 import { Hold, KeptHold, traceOf } from './hold.ts';
 import { semaphoreMachine } from '../../core/machines.ts';
 import { type Doer, refuseUnlessFunction, wholeNumberFromZero } from '../options.ts';
-import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
+import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
 import type { Given } from './detached.ts';
 import { attemptOf, holdMaker, NamedResource, requestFields, Resource, refused } from './resource.ts';
 import { runUnder } from './hold-set.ts';
