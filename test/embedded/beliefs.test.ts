@@ -175,7 +175,7 @@ describe('a bug that is planted', () => {
       {
         file,
         right:
-          'if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt, now)) {',
+          'if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#host.store), monotonic, now)) {',
         wrong: 'if (this.ttlMs < 0) {',
       },
       { file, right: 'if (lease === null) {', wrong: 'if (this.ttlMs < 0) {' },
