@@ -32,7 +32,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a worker that is not told of its lost session goes on beside the next one',
-    shownBy: 197,
+    shownBy: 202,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
@@ -73,7 +73,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a task is forgotten while a worker has it',
-    shownBy: 1,
+    shownBy: 5,
     file: 'core/task/decide.ts',
     right:
       "  if (statusOf(task) === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };\n  return { kind: 'forget' };",
