@@ -36,7 +36,7 @@ describe('the witness on the command line', () => {
     const { code, stdout, stderr } = await off.run('witness', ...args);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
     expect(stderr).toContain('the witness of this store is off');
-    expect(stderr).toContain(`\n  signalbox witness tail --store '${off.store}?witness=on'\n`);
+    expect(stderr).toContain(`\n  signalbox witness tail --no-follow --store '${off.store}?witness=on'\n`);
   });
 
   it('the command that switches it on is for the store in use, with its settings', async () => {
