@@ -276,7 +276,7 @@ export function goneTold(
   const [pid] = orphans;
   const rest = pid === undefined ? '' : ` but its command still runs (pid ${pid})`;
   if (health === 'silent' && pid !== undefined)
-    return `its lease has ended,${rest}; the next signalbox run that gets it ends the command`;
+    return `its lease has ended,${rest}; the next holder ends the command before it begins`;
   const ends = lease === undefined || isLasting ? '' : ` in ${spoken(lease.remainingMs)}`;
   return `its process is gone${rest}; ${ends === '' ? 'the hold lasts until its lease ends' : `its lease ends${ends}`}`;
 }

@@ -140,7 +140,7 @@ describe('who', () => {
     const text = whoLines({ ...survey, locks }, PLAIN).join('\n');
     expect(text).toContain('silent: lease ended');
     expect(text).toContain(
-      'its lease has ended, but its command still runs (pid 4712); the next signalbox run that gets it ends the command',
+      'its lease has ended, but its command still runs (pid 4712); the next holder ends the command before it begins',
     );
     expect(text).not.toContain('its lease ends');
   });
