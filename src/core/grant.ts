@@ -196,7 +196,7 @@ export function grantNow<S extends ResourceState, Outcome, Command>(
 ): Step<S, Outcome | SharedOutcome<S> | Unfinished<Command>> {
   const { most = Number.POSITIVE_INFINITY } = at;
   if (stale.length > most) {
-    const part = reclaim(state, stale.slice(0, most), request, rules, at);
+    const part = reclaim(state, stale.slice(0, most), rules, at, request.holder);
     return { ...part, outcome: { kind: 'unfinished', then: command } };
   }
   if (state.waiting.length === 0) return grant(state, request, own, stale, 0, rules, at);
@@ -221,7 +221,7 @@ export function serve<S extends ResourceState, Outcome>(
   const stale = rules.inTheWay(record, head, own, at);
   if (stale === undefined) return undefined;
   const { most = Number.POSITIVE_INFINITY } = at;
-  if (stale.length >= most) return reclaim(state, stale.slice(0, most), head, rules, at);
+  if (stale.length >= most) return reclaim(state, stale.slice(0, most), rules, at, head.holder);
   const refusal = rules.noRoomFor(record, head, own, stale);
   if (refusal !== undefined) {
     // Refused and not left at the head: there it would block all others for as long as the holders stay as they are.
@@ -262,19 +262,19 @@ function grant<S extends ResourceState, Outcome>(
   };
 }
 
-/** Reclaims some of the stale holds that are in the way of a request, if one write does not take them all. */
-function reclaim<S extends ResourceState, Outcome>(
+/** Frees these stale holds. `by`: who gets what they held, if that is certain. */
+export function reclaim<S extends ResourceState, Outcome>(
   state: S,
   stale: readonly HoldOf<S>[],
-  request: RequestOf<S>,
   { told, events }: Rules<S, Outcome>,
   at: Moment,
+  by?: string,
 ): Served<S, Outcome | SharedOutcome<S>> {
   return {
-    state: withHolds(state, except(holdsOf(state), stale)),
+    state: stale.length === 0 ? state : withHolds(state, except(holdsOf(state), stale)),
     events: stale.map((lost) => told(events.reclaimed, lost, at)),
     answers: NONE,
-    losses: losses(stale, 'reclaimed', { by: request.holder }),
+    losses: losses(stale, 'reclaimed', by === undefined ? {} : { by }),
   };
 }
 

@@ -1,9 +1,9 @@
 /** The commands that locks and semaphores carry out alike: they end, keep or repair holds, and need no grant of their own. */
-import { settle, withLimits } from './grant.ts';
+import { reclaim, settle, withLimits } from './grant.ts';
 import { allClaimed, type Claim, except, isStale, onLeases, placeOf, staleOf, warn } from './hold.ts';
 import { losses, takenBy } from './loss.ts';
-import { type Moment, NONE, step, unreachable } from './machine.ts';
-import { leave, LOST, withHolds, without } from './queue.ts';
+import { followed, type Moment, NONE, step, unreachable } from './machine.ts';
+import { budget, leave, LOST, withHolds, without } from './queue.ts';
 import { limitsAfter, shorter } from './settings.ts';
 import {
   type Configure,
@@ -13,6 +13,7 @@ import {
   holdsOf,
   type ResourceState,
   type Rules,
+  type SharedOutcome,
 } from './resource.ts';
 
 type Command<S extends ResourceState, Kind> = Extract<HoldCommand<HoldOf<S>>, { kind: Kind }>;
@@ -37,7 +38,7 @@ export function holdTransition<S extends ResourceState, Outcome>(
     case 'refuse':
       return refuse(state, command, rules, at);
     case 'settle':
-      return settle(step(state, { kind: 'settled' }), rules, at);
+      return serve(state, rules, at);
     case 'tick':
       return tick(state, rules, at);
     case 'maintain':
@@ -164,6 +165,22 @@ function refuse<S extends ResourceState, Outcome>(
   return settle({ ...left, answers: [{ id, outcome: settled.outcome }] }, rules, at);
 }
 
+/**
+ * Serves the queue. While the next in line has to wait for living holders, it frees the stale holds beside them: their holders
+ * may release before they hear of the ended leases, and would not serve a request that still finds no room.
+ */
+function serve<S extends ResourceState, Outcome>(
+  state: S,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const served = settle(step<S, Outcome | SharedOutcome<S>>(state, { kind: 'settled' }), rules, at);
+  const { record, waiting } = served.state;
+  if (waiting.length === 0 || record.onStale !== 'reclaim') return served;
+  const stale = staleOf(holdsOf(served.state), at).slice(0, Math.max(0, budget(served, at)));
+  return stale.length === 0 ? served : followed(served, reclaim(served.state, stale, rules, at), served.outcome);
+}
+
 /** Warns once of every stale hold. */
 function tick<S extends ResourceState, Outcome>(state: S, rules: Rules<S, Outcome>, at: Moment): GrantStep<S, Outcome> {
   const { holds, stale } = warn(holdsOf(state), at);
@@ -177,13 +194,10 @@ function maintain<S extends ResourceState, Outcome>(
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
-  const holds = holdsOf(state);
-  const stale = state.record.onStale === 'reclaim' ? staleOf(holds, at) : NONE;
+  const stale = state.record.onStale === 'reclaim' ? staleOf(holdsOf(state), at) : NONE;
   const taken = stale.slice(0, at.most);
-  const freed = taken.length === 0 ? state : withHolds(state, except(holds, taken));
-  const events = taken.map((hold) => rules.told(rules.events.reclaimed, hold, at));
+  const { state: freed, events, losses: lost } = reclaim(state, taken, rules, at);
   const reclaimed = [...(command.reclaimed ?? NONE), ...taken];
-  const lost = losses(taken, 'reclaimed');
   if (taken.length < stale.length) {
     return step(freed, { kind: 'unfinished', then: { kind: 'maintain', reclaimed } }, events, lost);
   }

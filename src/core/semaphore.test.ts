@@ -135,6 +135,18 @@ describe('a semaphore', () => {
     expect(slotsShown(again(4))).toEqual([0, 1, 2, 3]);
   });
 
+  it('serves the next in line as soon as the last living holder leaves, although that one does not know who died', () => {
+    const held = after(newSemaphore(4), acquiring('dead', 2), acquiring('living', 2), acquiring('heavy', 4, true));
+    const knowing: Moment = { ...now, gone: (lease) => lease === 'dead' };
+    const served = semaphoreTransition(held, { kind: 'settle' }, knowing);
+    expect(served).toMatchObject({
+      outcome: { kind: 'settled' },
+      losses: [{ hold: { holder: 'dead' }, why: 'reclaimed' }],
+    });
+    const left = semaphoreTransition(served.state, { kind: 'release', holder: 'living' }, now);
+    expect(left.answers).toMatchObject([{ id: 'heavy 4', outcome: { kind: 'acquired' } }]);
+  });
+
   it('knows who is stale', () => {
     const semaphore = after(newSemaphore(4), acquiring('a', 1), acquiring('b', 2));
     const stale = staleHolders(semaphore, { ...now, gone: (lease) => lease === 'b' });

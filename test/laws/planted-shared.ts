@@ -51,6 +51,15 @@ export function sharedBugs<State extends Resource, Asked extends Command>(
       },
     },
     {
+      bug: 'a stale hold is left to the next grant',
+      breaks: 'who serves the queue leaves no stale hold in it, for its holders may leave without knowing of it',
+      planted(state, command, at) {
+        const step = transition(state, command, at);
+        const onlyFrees = command.kind === 'settle' && step.answers.length === 0 && step.losses.length > 0;
+        return onlyFrees ? { ...step, state, events: [], losses: [] } : step;
+      },
+    },
+    {
       bug: 'a request that is sent again waits twice',
       breaks: 'a request that comes again changes nothing',
       planted(state, command, at) {

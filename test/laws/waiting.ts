@@ -1,4 +1,5 @@
 /** Laws about those who wait. */
+import { isStale } from '../../src/core/hold.ts';
 import {
   grantsOf,
   holdOf,
@@ -64,6 +65,14 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
       const { before, step } = seen;
       const ended = before.record.holds.filter(({ id }) => !isIn(id, step.state.record.holds));
       return step.state.waiting.find(({ upgrades, grows }) => isIn(upgrades ?? grows ?? '', ended))?.holder;
+    },
+
+    'who serves the queue leaves no stale hold in it, for its holders may leave without knowing of it': (seen) => {
+      const { command, at, step } = seen;
+      const { record, waiting } = step.state;
+      if (command.kind !== 'settle' || isExhausted(seen)) return undefined;
+      if (waiting.length === 0 || record.onStale !== 'reclaim') return undefined;
+      return record.holds.find((hold) => isStale(hold, at))?.holder;
     },
 
     'nobody waits for what it can never have, or has already': (seen) => {
