@@ -85,10 +85,21 @@ describe.skipIf(isMissing('etcd'))('a cluster of three', () => {
       .then(() => 'a change', codeOf);
     await Promise.all(others.map((member) => member.kill()));
     expect(await ended).toBe('unavailable');
-    expect(await apply(store, put('r/b', 'never')).then(() => 'done', codeOf)).toBe('unavailable');
+    // On a busy machine the member may still have hoped for an election, and may apply such a write later.
+    let unknown = 0;
+    const refusal = async (): Promise<unknown> => {
+      const code = await apply(store, put('r/b', 'never')).then(() => 'done', codeOf);
+      if (code === 'outcome-unknown') unknown++;
+      return code;
+    };
+    await expect.poll(refusal).toBe('unavailable');
     await Promise.all(others.map((member) => member.start()));
     await cluster.leader();
     const { results } = await apply(store, { do: 'read', key: 'r/b' });
-    expect(results).toMatchObject([{ pairs: [{ version: 1 }] }]);
+    const [version] = results.flatMap((result) =>
+      result.do === 'read' ? result.pairs.map((pair) => pair.version) : [],
+    );
+    expect(version).toBeGreaterThanOrEqual(1);
+    expect(version).toBeLessThanOrEqual(1 + unknown);
   });
 });
