@@ -125,10 +125,10 @@ describe('on a port', () => {
   });
 
   it('a request that waits is answered, however long the connection was silent', async () => {
-    const url = await to({ unreadMs: 20 });
+    const url = await to({ unreadMs: 1000 });
     const headers = { Authorization: `Bearer ${LOCAL}`, 'Content-Type': 'application/json' };
     await server.post('/v1/locks/silent/acquire', { holder: 'a' });
-    const body = JSON.stringify({ holder: 'b', waitMs: 300 });
+    const body = JSON.stringify({ holder: 'b', waitMs: 2000 });
     const told = await fetch(new URL('/v1/locks/silent/acquire', url), { method: 'POST', headers, body });
     expect(told.status).toBe(202);
   });
