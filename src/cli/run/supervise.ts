@@ -17,6 +17,9 @@ const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 
 
 /** A hold of any engine, or the claim of a task. `already-lost` and `not-owner` mean that it was not ours any more. */
 export interface Releasable {
+  /** What is held, in a word: a hold names its resource. */
+  readonly resource?: string;
+  readonly what?: string;
   release(ended: Ended): Promise<{ readonly kind: string }>;
 }
 
@@ -52,9 +55,10 @@ export async function supervise(supervised: Supervised, holds: readonly Releasab
     const ended = await child.ended;
     signals.ending();
     await clearStragglers(supervised);
-    const outcomes = await released(holds, ended);
-    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost' || kind === 'not-owner')) {
-      throw new CliExit(EXIT.lost, isTold ? '' : await lossTold(terms, lost));
+    const gone = await release(holds, ended);
+    if (lost.aborted || gone.length > 0) {
+      const late = `${gone.join(', ')}: the hold was lost before it could be released`;
+      throw new CliExit(EXIT.lost, isTold ? '' : await lossTold(terms, lost, late));
     }
     return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
   } finally {
@@ -104,17 +108,19 @@ async function clearStragglers({ terms, child, signals, voice, lost }: Supervise
   if (child.isLeft) voice.say(`cannot end these processes: ${pids}`);
 }
 
-async function released(holds: readonly Releasable[], ended: Ended): Promise<readonly string[]> {
-  // A hold that cannot be released ends with its lease. What matters now is how the command ended.
+/** Which of them were lost before. A hold that cannot be released ends with its lease: what matters now is how the command ended. */
+async function release(holds: readonly Releasable[], ended: Ended): Promise<readonly string[]> {
   const outcomes = await Promise.all(holds.map((hold) => hold.release(ended).catch(() => undefined)));
-  return outcomes.map((outcome) => outcome?.kind ?? 'unknown');
+  const lost = holds.filter((_, at) => ['already-lost', 'not-owner'].includes(outcomes[at]?.kind ?? ''));
+  return lost.map(({ resource, what }) => resource ?? what ?? '');
 }
 
-async function lossTold({ explain }: Terms, lost: AbortSignal): Promise<string> {
+/** `late`: what to say if only the release told of the loss. */
+async function lossTold({ explain }: Terms, lost: AbortSignal, late = ''): Promise<string> {
   const reason = lost.reason as HoldLost | undefined;
   const more = reason === undefined ? undefined : await explain?.(reason);
   if (more !== undefined) return more;
   // To this process, a silent store and its own stop look the same.
   if (reason?.why === 'disconnected') return `${reason.message} (this process may have been stopped)`;
-  return reason?.message ?? 'the hold was lost before it could be released';
+  return reason?.message ?? late;
 }
